@@ -1,0 +1,226 @@
+# Copyright (c) 2026 The h200.rack maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A Redfish service with an open session and one chosen system. Private to h200.rack."""
+
+from __future__ import annotations
+
+import time
+import typing as t
+from urllib.parse import urlsplit
+
+from .._common.deadline import Deadline
+from . import systems
+from .address import Address
+from .answer import Answer
+from .errors import BmcError
+from .http import Http, NoAnswer, verification
+
+ROOT = "/redfish/v1/"
+LOGOUT_SECONDS = 15.0
+# Answers to a login that say "no sessions here", not "wrong password".
+NO_SESSIONS = (404, 405, 410, 501)
+
+
+class Redfish:
+    """Use as a context manager: logs in on entry, logs out whatever happens."""
+
+    def __init__(
+        self,
+        address: Address,
+        username: str,
+        password: str,
+        *,
+        validate_certs: bool = True,
+        ca_path: str | None = None,
+        timeout: float = 30.0,
+        deadline: Deadline,
+    ) -> None:
+        self.deadline = deadline
+        self.http = Http(address, verification(validate_certs, ca_path), timeout, deadline)
+        self.auth = "none"
+        self.warnings: list[str] = []
+        self.root: dict[str, t.Any] = {}
+        self.system_path = ""
+        self._base = ""
+        self._username = username
+        self._password = password
+        self._session: str | None = None
+        self._renewed = False
+        self.secrets: list[str] = []
+
+    def __enter__(self) -> Redfish:
+        try:
+            self._login()
+        except BaseException:
+            self._logout()
+            raise
+        return self
+
+    def __exit__(self, *unused: object) -> None:
+        self._logout()
+
+    # -- requests -----------------------------------------------------------------------------------------
+
+    def get(self, path: str, what: str, tries: int = 4) -> Answer:
+        """Read ``path`` or fail with ``what`` could not be read."""
+        answer = self.try_get(path, tries)
+        if not answer.ok:
+            raise answer.error(f"Reading {what}")
+        if not answer.is_object:
+            raise BmcError(
+                "bmc_bug",
+                f"Reading {what}: {self.http.address.url}{path} answered with something that is no JSON object. "
+                "Is this a Redfish service?",
+                http_status=answer.status,
+            )
+        return answer
+
+    def try_get(self, path: str, tries: int = 4) -> Answer:
+        """Read ``path``; any HTTP status is an answer."""
+        self._confine(path)
+        answer = self.http.get(path, tries)
+        return self.http.get(path, tries) if self._relogin(answer) else answer
+
+    def write(
+        self, method: str, path: str, data: dict[str, t.Any], headers: dict[str, str] | None = None
+    ) -> Answer:
+        """Send once; a 401 of an expired session did nothing, so that one is sent again with a new session."""
+        self._confine(path)
+        answer = self.http.write(method, path, data, headers)
+        return self.http.write(method, path, data, headers) if self._relogin(answer) else answer
+
+    def _confine(self, path: str) -> None:
+        """No request ever goes below another system, whatever a link in the BMC's answers says."""
+        if not self._base or path.rstrip("/") == self._base or not path.startswith(self._base + "/"):
+            return
+        if path != self.system_path and not path.startswith(self.system_path + "/"):
+            raise BmcError("bmc_bug", f"The BMC's answers lead to {path}, which belongs to another system.")
+
+    # -- the system ---------------------------------------------------------------------------------------
+
+    def list_systems(self) -> list[str]:
+        """The paths of all systems, from the collection alone."""
+        base = systems.path_of(self.root.get("Systems")) or "/redfish/v1/Systems"
+        found: list[str] = []
+        page: str | None = base
+        for unused in range(10):
+            body = self.get(page or base, "the list of systems").body
+            found += [path for path in systems.members(body, base) if path not in found]
+            page = body.get("Members@odata.nextLink")
+            if not isinstance(page, str):
+                break
+            parts = urlsplit(page)
+            page = parts.path + (f"?{parts.query}" if parts.query else "")
+        self._base = base
+        return found
+
+    def choose_system(self, wanted: str | None) -> str:
+        """Settle which system this task is about; nothing of the others is read from here on."""
+        self.system_path = systems.choose(self.list_systems(), wanted)
+        return self.system_id
+
+    @property
+    def system_id(self) -> str:
+        return systems.system_id_of(self.system_path)
+
+    def read_system(self, tries: int = 4) -> Answer:
+        return self.get(self.system_path, f"system {self.system_id}", tries)
+
+    # -- the session --------------------------------------------------------------------------------------
+
+    def _login(self) -> None:
+        answer = self.http.get(ROOT)
+        if answer.ok and not (answer.is_object and ("RedfishVersion" in answer.body or "Systems" in answer.body)):
+            raise BmcError(
+                "bmc_bug",
+                f"{self.http.address.url}{ROOT} answers, but not with a Redfish service root. "
+                "Check the address, the port, and whether Redfish is enabled.",
+                http_status=answer.status,
+            )
+        if answer.status in (400, 404, 405, 410):
+            raise answer.error("Looking for Redfish", f"{self.http.address.url} has no {ROOT}: check bmc_host.")
+        if not answer.ok and answer.status not in (401, 403):
+            raise answer.error("Reading the Redfish service root")
+        self.root = answer.body
+        sessions = self._sessions_path()
+        if sessions is None or not self._create_session(sessions):
+            self._use_basic()
+        if not self.root:  # a root behind a password: against the specification, but seen
+            self.root = self.get(ROOT, "the Redfish service root").body
+
+    def _sessions_path(self) -> str | None:
+        links = self.root.get("Links")
+        path = systems.path_of(links.get("Sessions")) if isinstance(links, dict) else None
+        service = systems.path_of(self.root.get("SessionService"))
+        return path or (f"{service}/Sessions" if service else None)
+
+    def _create_session(self, path: str) -> bool:
+        """Log in; False when the BMC has no session (left) for us, so that basic authentication is worth a try."""
+        data = {"UserName": self._username, "Password": self._password}
+        try:
+            answer = self.http.write("POST", path, data)
+        except NoAnswer as exc:
+            raise BmcError("timeout", f"Logging in: {exc}.") from exc
+        error_class, unused = answer.verdict
+        if not answer.ok:
+            if error_class == "session_limit":
+                self.warnings.append("The BMC has no free session; basic authentication was used.")
+            elif answer.status in (401, 403) or error_class == "auth":
+                raise answer.error("Logging in")
+            elif answer.status not in NO_SESSIONS:
+                self.warnings.append(f"The BMC refused a session (HTTP {answer.status}); basic authentication was used.")
+            return False
+        token = answer.headers.get("x-auth-token")
+        if not token:
+            self.warnings.append("The BMC made a session without a token; basic authentication was used.")
+        self._session = self._session_uri(answer, path)
+        if self._session is None:
+            self.warnings.append("The BMC did not say where its session is, so it could not be closed.")
+        if not token:
+            return False
+        self.secrets.append(token)
+        self.http.use_token(token)
+        self.auth = "session"
+        return True
+
+    def _session_uri(self, answer: Answer, path: str) -> str | None:
+        uri = systems.path_of(answer.headers.get("location")) or systems.path_of(answer.body)
+        if not uri and isinstance(answer.body.get("Id"), (str, int)):
+            uri = f"{path}/{answer.body['Id']}"
+        # A Location that names no session (the collection, a task) must not be deleted.
+        return uri if uri and uri != path.rstrip("/") and "/session" in uri.lower() else None
+
+    def _use_basic(self) -> None:
+        self.http.use_basic(self._username, self._password)
+        self.auth = "basic"
+
+    def _relogin(self, answer: Answer) -> bool:
+        """Once per task: a session that ended early (time-out, BMC restart) is replaced."""
+        if answer.status != 401 or self.auth != "session" or self._renewed:
+            return False
+        self._renewed = True
+        self._session = None
+        self.http.drop_token()
+        path = self._sessions_path()
+        if path is None or not self._create_session(path):
+            self._use_basic()
+        return True
+
+    def _logout(self) -> None:
+        """Close the session, also after the task's own deadline; a failure is only worth a warning."""
+        if self._session:
+            self.http.deadline = Deadline(LOGOUT_SECONDS)
+            for attempt in range(2):
+                try:
+                    answer = self.http.write("DELETE", self._session, None)
+                except (NoAnswer, BmcError):
+                    answer = None
+                if answer is not None and (answer.status < 500 or answer.status == 501):
+                    break
+                if attempt == 0:
+                    time.sleep(0.5)
+            else:
+                self.warnings.append("The session could not be closed; it stays until the BMC expires it.")
+            self._session = None
+        self.http.close()
