@@ -1,0 +1,20 @@
+# The virtual rack: included by the Makefile of the repository.
+# RACK_ARGS goes to ansible-playbook: make rack-up RACK_ARGS='-e vrack_nodes=3'
+RACK_ARGS ?=
+RACK_PLAY = ANSIBLE_CONFIG=ansible.cfg .venv/bin/ansible-playbook -i tests/virtual_rack/hosts.yml $(RACK_ARGS)
+
+.PHONY: rack-up rack-down rack-status rack-build
+
+rack-build: ## build what the virtual rack caches (containers' root, BMC emulator)
+	@tools/bootstrap
+	@$(RACK_PLAY) tests/virtual_rack/build.yml
+
+rack-up: ## bring the virtual rack up, or repair it: two nodes, unless RACK_ARGS='-e vrack_nodes=3'
+	@tools/bootstrap
+	@$(RACK_PLAY) tests/virtual_rack/up.yml
+
+rack-down: ## end the virtual rack and leave nothing of it but caches
+	@$(RACK_PLAY) tests/virtual_rack/down.yml
+
+rack-status: ## tell what of the virtual rack is there
+	@$(RACK_PLAY) tests/virtual_rack/status.yml
