@@ -16,7 +16,7 @@ PROTOCOLS = ("redfish", "ipmi")
 BOOT_METHODS = ("uefi_http", "uefi_pxe", "bios_pxe")
 ARCHES = ("x86_64", "aarch64")
 
-_IMAGE = re.compile(r"(?P<name>[A-Za-z0-9][A-Za-z0-9._-]{0,127})(?:@(?:sha256:)?(?P<digest>[0-9a-f]{64}))?\Z")
+_IMAGE = re.compile(r"(?P<name>[A-Za-z0-9][A-Za-z0-9._+-]{0,127})(?:@(?:sha256:)?(?P<digest>[0-9a-f]{64}))?\Z")
 _CONSOLE = re.compile(r"(tty[A-Za-z]{0,6}\d+|hvc\d+|uart8250,\S+)(,\d+[noe]?[78]?r?)?\Z")
 _USER = re.compile(r"[a-z_][a-z0-9_-]{0,31}\Z")
 _HOSTNAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\Z")

@@ -1,0 +1,208 @@
+# Copyright (c) 2026 The h200.rack maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+import hashlib
+import http.server
+import json
+import re
+import threading
+
+import pytest
+import zstandard
+from ansible_collections.h200.rack.plugins.module_utils._mirror import unpack
+from ansible_collections.h200.rack.plugins.module_utils._mirror.check import Settings, Wanted, check, parse_image
+from ansible_collections.h200.rack.plugins.module_utils._mirror.client import MirrorProblem
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *_args):
+        pass
+
+    def do_HEAD(self):
+        self.do_GET()
+
+    def do_GET(self):
+        mirror = self.server.mirror
+        mirror.requests.append((self.command, self.path, self.headers.get("Range")))
+        data = mirror.html or mirror.files.get(self.path.lstrip("/"))
+        wanted = re.match(r"bytes=(\d+)-(\d+)", self.headers.get("Range") or "")
+        if data is None:
+            self.send_response(404)
+            body = b""
+        elif wanted and mirror.ranges:
+            body = data[int(wanted[1]) : int(wanted[2]) + 1]
+            self.send_response(206)
+            self.send_header("Content-Range", f"bytes {wanted[1]}-{wanted[2]}/{len(data)}")
+        else:
+            body = data
+            self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        if self.command == "GET":
+            self.wfile.write(body)
+
+
+class Mirror:
+    def __init__(self):
+        self.files = {}
+        self.html = None
+        self.ranges = True
+        self.requests = []
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server.daemon_threads = True
+        self.server.mirror = self
+        self.url = f"http://127.0.0.1:{self.server.server_port}"
+        threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+
+    def publish(self, name="debian12", text=b"a"):
+        chunks = [text * 70000, b"\0" * 70000, b"c" * 70000]
+        frames = [zstandard.compress(chunk) for chunk in chunks]
+        entries, offset = [], 0
+        for chunk, frame in zip(chunks, frames):
+            entries.append(
+                {
+                    "wire_offset": offset,
+                    "wire_length": len(frame),
+                    "sha256": hashlib.sha256(chunk).hexdigest(),
+                    "zero": not any(chunk),
+                }
+            )
+            offset += len(frame)
+        manifest = json.dumps({"wire_size": offset, "chunks": entries}).encode()
+        digest = hashlib.sha256(manifest).hexdigest()
+        self.wire = f"images/{name}/{digest}/image.raw.zst"
+        self.files[self.wire] = b"".join(frames)
+        self.files[f"images/{name}/{digest}/manifest.json"] = manifest
+        self.files[f"images/{name}/current"] = f"{digest}\n".encode()
+        return digest
+
+    def publish_ramdisk(self):
+        manifest = json.dumps({"files": {"vmlinuz": {"size": 3}, "initrd.img": {"size": 5}}}).encode()
+        digest = hashlib.sha256(manifest).hexdigest()
+        folder = f"ramdisk/x86_64/{digest}"
+        self.files.update(
+            {
+                f"{folder}/manifest.json": manifest,
+                f"{folder}/vmlinuz": b"abc",
+                f"{folder}/initrd.img": b"abcde",
+                "ramdisk/x86_64/current": digest.encode(),
+            }
+        )
+        return digest
+
+
+@pytest.fixture
+def mirrors():
+    made = [Mirror(), Mirror()]
+    yield made
+    for mirror in made:
+        mirror.server.shutdown()
+        mirror.server.server_close()
+
+
+def ask(mirrors, *images, ramdisks=(), **settings):
+    wanted = [parse_image(image) for image in images] + [Wanted("ramdisk", arch) for arch in ramdisks]
+    return check([mirror.url for mirror in mirrors], wanted, Settings(**{"timeout": 5, **settings}))
+
+
+def codes(result):
+    return [problem["code"] for problem in result["problems"]]
+
+
+def test_mirrors_in_step_have_no_problem(mirrors):
+    digests = {mirror.publish() for mirror in mirrors}
+    ramdisks = {mirror.publish_ramdisk() for mirror in mirrors}
+    result = ask(mirrors, "debian12", ramdisks=["x86_64"], sample=9)
+    assert result["problems"] == []
+    assert set(result["digests"].values()) == digests
+    assert set(result["ramdisks"].values()) == ramdisks
+    assert [row["verified"] for row in result["rows"] if row["kind"] == "image"] == [True, True]
+    assert result["rows"][0]["throughput"] > 0
+
+
+def test_zero_chunks_are_not_fetched(mirrors):
+    mirrors[0].publish()
+    ask(mirrors[:1], "debian12", sample=9)
+    assert len([request for request in mirrors[0].requests if request[2]]) == 2
+
+
+def test_a_flipped_byte_is_found(mirrors):
+    mirrors[0].publish()
+    data = bytearray(mirrors[0].files[mirrors[0].wire])
+    data[-3] ^= 1
+    mirrors[0].files[mirrors[0].wire] = bytes(data)
+    assert codes(ask(mirrors[:1], "debian12", sample=9)) == ["damaged"]
+
+
+def test_without_zstd_nothing_is_called_verified(mirrors, monkeypatch):
+    mirrors[0].publish()
+    monkeypatch.setattr(unpack, "find", lambda: None)
+    result = ask(mirrors[:1], "debian12")
+    assert result["problems"] == []
+    assert result["rows"][0]["verified"] is False
+
+
+def test_a_manifest_that_its_digest_does_not_name_is_found(mirrors):
+    digest = mirrors[0].publish()
+    mirrors[0].files[f"images/debian12/{digest}/manifest.json"] += b" "
+    assert codes(ask(mirrors[:1], "debian12")) == ["digest"]
+
+
+def test_a_pinned_digest_needs_no_pointer(mirrors):
+    digest = mirrors[0].publish()
+    del mirrors[0].files["images/debian12/current"]
+    assert codes(ask(mirrors[:1], f"debian12@{digest}")) == []
+    assert codes(ask(mirrors[:1], f"debian12@sha256:{digest}")) == []
+    assert codes(ask(mirrors[:1], f"debian12@{'0' * 64}")) == ["missing"]
+
+
+def test_a_half_copied_file_is_found(mirrors):
+    mirrors[0].publish()
+    mirrors[0].files[mirrors[0].wire] = mirrors[0].files[mirrors[0].wire][:-5]
+    assert codes(ask(mirrors[:1], "debian12")) == ["size"]
+
+
+def test_a_page_of_html_with_status_200_is_no_pointer(mirrors):
+    mirrors[0].html = b"<html>It works!</html>"
+    assert codes(ask(mirrors[:1], "debian12")) == ["current"]
+
+
+def test_a_server_without_ranges_is_found(mirrors):
+    mirrors[0].publish()
+    mirrors[0].ranges = False
+    assert codes(ask(mirrors[:1], "debian12"))[0] in ("http", "too_long")
+
+
+def test_mirrors_out_of_step_are_named(mirrors):
+    mirrors[0].publish()
+    mirrors[1].publish(text=b"b")
+    result = ask(mirrors, "debian12")
+    assert codes(result) == ["out_of_step"]
+    assert mirrors[1].url in result["problems"][0]["msg"]
+
+
+def test_an_image_that_nobody_has_is_missing_on_each(mirrors):
+    assert codes(ask(mirrors, "debian12")) == ["missing", "missing"]
+
+
+def test_a_dead_mirror_is_asked_once_and_does_not_hide_the_other(mirrors):
+    mirrors[1].publish()
+    mirrors[1].publish(name="other")
+    dead = mirrors[0]
+    dead.server.shutdown()
+    dead.server.server_close()
+    result = ask(mirrors, "debian12", "other")
+    assert [problem["mirror"] for problem in result["problems"]] == [dead.url, dead.url]
+    assert set(codes(result)) == {"unreachable"}
+    assert set(result["digests"]) == {"debian12", "other"}
+
+
+def test_nonsense_is_refused():
+    for text in ("", "a/b", "../x", "a@b"):
+        with pytest.raises(MirrorProblem):
+            parse_image(text)
+    assert check(["ftp://x"], [Wanted("image", "a")], Settings())["problems"][0]["code"] == "invalid"
