@@ -229,6 +229,17 @@ def resolve(name: str, user_profiles: t.Mapping[str, t.Mapping[str, t.Any]] | No
     return {"name": name, **profile}
 
 
+def complete(profile: t.Mapping[str, t.Any]) -> Profile:
+    """A module's ``profile`` option: a resolved profile as it is, ``{name: h200_sxm}`` or ``{base: …, …}`` resolved."""
+    given = {key: value for key, value in profile.items() if key != "name"}
+    name = str(profile.get("name") or "given")
+    if not given:
+        return resolve(name)
+    if name in _TABLE and "base" not in given:
+        given = {"base": name, **given}
+    return {**resolve("given", {"given": given}), "name": name}
+
+
 def compute_nics(profile: t.Mapping[str, t.Any]) -> tuple[int, list[str]]:
     """How many compute NICs ``profile`` expects and, where it says so, their names."""
     compute = (profile.get("nics") or {}).get("compute")

@@ -6,7 +6,12 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.h200.rack.plugins.module_utils._common.errors import InvalidInput
-from ansible_collections.h200.rack.plugins.module_utils._common.profiles import PROFILES, compute_nics, resolve
+from ansible_collections.h200.rack.plugins.module_utils._common.profiles import (
+    PROFILES,
+    complete,
+    compute_nics,
+    resolve,
+)
 
 
 @pytest.mark.parametrize("name", sorted(PROFILES))
@@ -67,3 +72,17 @@ def test_a_profile_that_cannot_be_meant_is_refused_by_the_variable(name, user, v
         resolve(name, user)
     assert caught.value.details["variable"] == variable
     assert part in caught.value.msg
+
+
+def test_a_module_takes_a_resolved_profile_a_name_or_an_extension():
+    resolved = resolve("dgx_h200", {})
+    assert complete(resolved) == resolved
+    assert complete({"name": "h200_sxm"}) == PROFILES["h200_sxm"]
+    assert complete({"base": "h200_sxm", "gpu": {"count": 4}})["gpu"]["count"] == 4
+    site = resolve("site", {"site": {"base": "h200_nvl", "memory_mib": 5}})
+    assert complete(site) == site
+
+
+def test_a_module_refuses_a_profile_that_says_nothing():
+    with pytest.raises(InvalidInput):
+        complete({})
