@@ -10,14 +10,16 @@ A container is an overlay over the shared root, so it starts in an instant and w
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import pathlib
 import socket
 import subprocess
 import sys
-import time
 import uuid
+
+import daemon
 
 PATIENCE = 90   # seconds for sshd to answer; it takes about five when the machine is idle
 
@@ -71,28 +73,16 @@ def start(name: str, container: dict, plan: dict) -> None:
         *(f"--bind-ro={source}:{target}" for target, source in container.get("bind", {}).items()),
     ]  # fmt: skip
     # systemd in the container makes its groups below the one that nspawn runs in, so each needs its own.
-    enter = f"echo $$ >{group}/cgroup.procs && exec \"$@\""
-    done = subprocess.run(
-        ["start-stop-daemon", "--start", "--background", "--make-pidfile", "--pidfile", f"/run/vrack/{name}.pid",
-         "--exec", nspawn[0], "--output", f"{plan['state']}/log/{name}.log",
-         "--startas", "/bin/sh", "--", "-c", enter, "sh", *nspawn],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    if done.returncode == 0:
+    if daemon.start(name, nspawn, f"{plan['state']}/log/{name}.log", cgroup=str(group)):
         print(name, "started")
-    elif done.returncode != 1:   # 1: it runs already
-        raise SystemExit(f"{name} does not start: {done.stderr}")
 
 
-def wait_for_sshd(address: str, deadline: float) -> bool:
-    while time.monotonic() < deadline:
-        try:
-            with socket.create_connection((address, 22), timeout=2) as connection:
-                if connection.recv(4) == b"SSH-":
-                    return True
-        except OSError:
-            time.sleep(0.2)
-    return False
+def sshd_answers(address: str) -> bool:
+    try:
+        with socket.create_connection((address, 22), timeout=2) as connection:
+            return connection.recv(4) == b"SSH-"
+    except OSError:
+        return False
 
 
 def publish_host_keys(plan: dict) -> None:
@@ -117,10 +107,9 @@ def main() -> None:
     for name, container in plan["containers"].items():
         start(name, container, plan)
     publish_host_keys(plan)
-    deadline = time.monotonic() + PATIENCE
     for name, container in plan["containers"].items():
-        if not wait_for_sshd(container["address"], deadline):
-            raise SystemExit(f"{name} does not answer on port 22 within {PATIENCE} s: see {plan['state']}/log/{name}.log")
+        log = f"{plan['state']}/log/{name}.log"
+        daemon.wait(f"sshd of {name}", functools.partial(sshd_answers, container["address"]), PATIENCE, log)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,32 @@
+#!/usr/bin/python3
+# Copyright (c) 2026 The h200.rack maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Start virtlogd and libvirtd inside the virtual rack's box: hypervisor.py LOG_DIRECTORY."""
+
+from __future__ import annotations
+
+import pathlib
+import subprocess
+import sys
+
+import daemon
+
+
+def main() -> None:
+    logs = sys.argv[1]
+    for name in ("virtlogd", "libvirtd"):
+        if daemon.start(name, [f"/usr/sbin/{name}"], f"{logs}/{name}.log"):
+            print(name, "started")
+        if name == "virtlogd":
+            daemon.wait(name, pathlib.Path("/run/libvirt/virtlogd-sock").exists, 30, f"{logs}/{name}.log")
+    daemon.wait("libvirtd", answers, 60, f"{logs}/libvirtd.log")
+
+
+def answers() -> bool:
+    return subprocess.run(["virsh", "--connect", "qemu:///system", "--quiet", "list"],
+                          capture_output=True, check=False).returncode == 0  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()
