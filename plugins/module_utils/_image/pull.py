@@ -1,0 +1,336 @@
+# Copyright (c) 2026 The h200.rack maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Bring a mirror in step: fetch what it lacks from other mirrors, check all of it, switch ``current`` last.
+
+Private to h200.rack. What is on its way stands in ``.pull-DIGEST`` beside the published folders, survives an
+interrupted run and is continued by the next one; it gets its digest as a name only when every byte has been checked.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import typing as t
+
+from ansible_collections.h200.rack.plugins.module_utils._common.atomic import write_atomic
+from ansible_collections.h200.rack.plugins.module_utils._common.deadline import Deadline
+from ansible_collections.h200.rack.plugins.module_utils._common.errors import InvalidInput, RackError
+
+from . import ramdisk, store
+from .fetch import CorruptChunk, fetch_raw, fetch_wire, unpack
+from .manifest import (
+    ARCHS,
+    MANIFEST_FILE,
+    MAX_MANIFEST,
+    SIGNATURE_FILE,
+    WIRE_FILE,
+    Chunk,
+    Manifest,
+    digest_of,
+    is_digest,
+    parse,
+    require_digest,
+    require_name,
+    wire_bound,
+)
+from .mirrors import NoMirrors, Pool
+from .signature import public_key_pem, verify
+from .write import in_threads, thread_count
+
+_MAX_OVERLAY = 64 << 20
+_PIECE = 8 << 20
+_RESERVE = 64 << 20
+
+
+class Wanted(t.NamedTuple):
+    """One published thing: ``kind`` image, ramdisk or overlay; ``name`` that of the image, or the architecture."""
+
+    kind: str
+    name: str
+    digest: str | None
+
+
+class Request(t.NamedTuple):
+    sources: tuple[str, ...]
+    dest: str
+    wanted: tuple[Wanted, ...]
+    public_key: str | None = None
+    ca_path: str | None = None
+    recheck: bool = False
+    make_current: bool = True
+    keep: int = 3
+    protect: tuple[str, ...] = ()
+    timeout: float = 3600
+    stall_timeout: float = 5
+    lock_timeout: float = 600
+
+
+class Item(t.NamedTuple):
+    """What became of one wanted thing."""
+
+    kind: str
+    name: str
+    digest: str
+    state: str
+    fetched_bytes: int
+
+
+class Outcome(t.NamedTuple):
+    changed: bool
+    items: list[Item]
+    removed: list[str]
+    switched: list[str]
+
+
+def pull(request: Request, check_mode: bool = False) -> Outcome:
+    """Fetch everything wanted that is not there, then name the current ones."""
+    root = store.require_root(request.dest)
+    for wanted in request.wanted:
+        _check(wanted)
+    if request.public_key is not None:
+        public_key_pem(request.public_key)
+    pool = Pool(request.sources, Deadline(request.timeout), request.stall_timeout, request.ca_path)
+    resolved = [wanted._replace(digest=wanted.digest or _current(pool, wanted)) for wanted in request.wanted]
+    puller = _Puller(request, root, pool, check_mode)
+    items = [puller.item(wanted) for wanted in resolved]
+    switched, removed = [], []
+    for wanted in resolved:
+        if wanted.kind == "overlay":
+            continue
+        family = _family(root, wanted)
+        if request.make_current and wanted.digest and store.current(family) != wanted.digest:
+            switched.append(f"{_folder(wanted)}/{store.CURRENT}")
+            if not check_mode:
+                store.switch(family, wanted.digest)
+        removed += store.prune(family, request.keep, (*request.protect, wanted.digest or ""), check_mode)
+    changed = bool(switched or removed) or any(item.state != "present" for item in items)
+    return Outcome(changed, items, removed, switched)
+
+
+def _check(wanted: Wanted) -> None:
+    if wanted.kind == "image":
+        require_name(wanted.name, "images: name")
+    elif wanted.kind == "ramdisk" and wanted.name not in ARCHS:
+        raise InvalidInput(f"ramdisks: arch {wanted.name!r} is none of {', '.join(ARCHS)}")
+    if wanted.digest is not None or wanted.kind == "overlay":
+        require_digest(wanted.digest, f"{wanted.kind}s: digest")
+
+
+def _folder(wanted: Wanted) -> str:
+    return f"images/{wanted.name}" if wanted.kind == "image" else f"ramdisk/{wanted.name}"
+
+
+def _family(root: str, wanted: Wanted) -> str:
+    return os.path.join(root, *_folder(wanted).split("/"))
+
+
+def _current(pool: Pool, wanted: Wanted) -> str:
+    """What the first of the sources that answers calls current: sources stand in order of authority."""
+    answers = pool.ask_each(f"/{_folder(wanted)}/{store.CURRENT}", 200)
+    for data in answers.values():
+        digest = data.decode("ascii", "replace").strip()
+        if is_digest(digest):
+            return digest
+    raise NoMirrors(f"no source says which {_folder(wanted)} is current: {pool.complaints()}")
+
+
+class _Puller:
+    def __init__(self, request: Request, root: str, pool: Pool, check_mode: bool) -> None:
+        self._request = request
+        self._root = root
+        self._pool = pool
+        self._check_mode = check_mode
+
+    def item(self, wanted: Wanted) -> Item:
+        digest = wanted.digest or ""
+        try:
+            if wanted.kind == "overlay":
+                state, count = self._overlay(digest)
+            else:
+                state, count = self._published(wanted, digest)
+        except OSError as exc:
+            if exc.errno not in (errno.ENOSPC, errno.EDQUOT):
+                raise
+            raise RackError(f"dest: {self._root} has no room for {_folder(wanted)}", code="no_space") from exc
+        return Item(wanted.kind, wanted.name, digest, state, count)
+
+    def _overlay(self, digest: str) -> tuple[str, int]:
+        folder = os.path.join(self._root, "ramdisk", "overlay")
+        path = os.path.join(folder, f"{digest}.cpio")
+        there = os.path.isfile(path)
+        if there and ramdisk.describe(path)["sha256"] == digest:
+            return "present", 0
+        if self._check_mode:
+            return "missing", 0
+        os.makedirs(folder, exist_ok=True)
+        data = self._pool.get(f"/ramdisk/overlay/{digest}.cpio", _MAX_OVERLAY, _must_be(digest))
+        write_atomic(path, data)
+        return "repaired" if there else "fetched", len(data)
+
+    def _published(self, wanted: Wanted, digest: str) -> tuple[str, int]:
+        family = _family(self._root, wanted)
+        final = os.path.join(family, digest)
+        if self._is_complete(wanted, final, digest):
+            return "present", 0
+        if self._check_mode:
+            return "missing", 0
+        with store.publishing(family, self._request.lock_timeout):
+            there = os.path.isdir(final)
+            staged = os.path.join(family, f".pull-{digest}")
+            for entry in os.listdir(family):
+                if entry.startswith(".pull-") and entry != os.path.basename(staged):
+                    shutil.rmtree(os.path.join(family, entry))
+            os.makedirs(staged, exist_ok=True)
+            os.chmod(staged, 0o755)
+            if there:
+                self._keep_what_is_good(wanted, final, staged)
+            count = self._fill(wanted, staged, digest)
+            if there:
+                # A damaged folder leaves the address before the sound one takes it: never half of each.
+                doomed = os.path.join(family, f".new-{digest}")
+                os.rename(final, doomed)
+                store.commit(staged, family, digest)
+                shutil.rmtree(doomed)
+            else:
+                store.commit(staged, family, digest)
+        return "repaired" if there else "fetched", count
+
+    def _is_complete(self, wanted: Wanted, folder: str, digest: str) -> bool:
+        """Whether the folder has its manifest, its signature, and files of the right size, or content if asked."""
+        if not store.has(os.path.dirname(folder), digest):
+            return False
+        if self._request.public_key is not None and not os.path.isfile(os.path.join(folder, SIGNATURE_FILE)):
+            return False
+        with open(os.path.join(folder, MANIFEST_FILE), "rb") as handle:
+            files = _files(wanted, handle.read())
+        for name, (size, sha256) in files.items():
+            path = os.path.join(folder, name)
+            if not os.path.isfile(path) or os.stat(path).st_size != size:
+                return False
+            if self._request.recheck and ramdisk.describe(path)["sha256"] != sha256:
+                return False
+        return True
+
+    def _keep_what_is_good(self, wanted: Wanted, final: str, staged: str) -> None:
+        """Start a repair from a copy of the damaged file: only the chunks that are wrong are fetched again."""
+        source, copy = os.path.join(final, WIRE_FILE), os.path.join(staged, WIRE_FILE)
+        if wanted.kind == "image" and os.path.isfile(source) and not os.path.exists(copy):
+            shutil.copyfile(source, copy)
+
+    def _fill(self, wanted: Wanted, staged: str, digest: str) -> int:
+        """Make ``staged`` complete; returns the bytes fetched."""
+        base = f"/{_folder(wanted)}/{digest}"
+        data = self._pool.get(f"{base}/{MANIFEST_FILE}", MAX_MANIFEST, _must_be(digest))
+        files = _files(wanted, data)
+        if self._request.public_key is not None:
+            signature = self._pool.get(f"{base}/{SIGNATURE_FILE}", 4096)
+            verify(data, signature, self._request.public_key, base)
+            _store(os.path.join(staged, SIGNATURE_FILE), signature)
+        self._require_space(staged, sum(size for size, _sha256 in files.values()))
+        count = 0
+        for name, (size, sha256) in files.items():
+            path = os.path.join(staged, name)
+            if wanted.kind == "image":
+                count += self._chunks(f"{base}/{name}", path, parse(data))
+            else:
+                count += self._whole(f"{base}/{name}", path, size)
+            if ramdisk.describe(path)["sha256"] != sha256:
+                os.unlink(path)
+                raise CorruptChunk(f"{base}/{name}: what the sources gave has another sha256 than the manifest says")
+        _store(os.path.join(staged, MANIFEST_FILE), data)
+        return count
+
+    def _require_space(self, staged: str, needed: int) -> None:
+        have = sum(os.stat(os.path.join(staged, name)).st_blocks * 512 for name in os.listdir(staged))
+        state = os.statvfs(staged)
+        free = state.f_bavail * state.f_frsize
+        if free < needed - have + _RESERVE:
+            raise RackError(
+                f"dest: {self._root} has {free >> 20} MiB free, {(needed - have + _RESERVE) >> 20} MiB are needed",
+                code="no_space",
+            )
+
+    def _chunks(self, url: str, path: str, manifest: Manifest) -> int:
+        """The frames of an image, several at a time, each unpacked and checked before it is stored."""
+        counts: list[int] = []
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            os.ftruncate(fd, manifest.wire_size)
+
+            def make() -> t.Callable[[Chunk], None]:
+                wire = memoryview(bytearray(wire_bound(manifest.chunk_size)))
+                raw = memoryview(bytearray(manifest.chunk_size))
+
+                def work(chunk: Chunk) -> None:
+                    frame, view = wire[: chunk.wire_length], raw[: chunk.raw_length]
+                    if _is_stored(fd, chunk, frame, view):
+                        return
+                    counts.append(fetch_raw(self._pool, url, chunk, manifest.wire_size, wire, view))
+                    _write_all(fd, frame, chunk.wire_offset)
+
+                return work
+
+            threads = thread_count(manifest.chunk_size)
+            in_threads(manifest.chunks, make, threads, lambda: None, self._pool.stop)
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+        return sum(counts)
+
+    def _whole(self, url: str, path: str, size: int) -> int:
+        """A file without chunks of its own, in pieces, from whichever source gives them."""
+        buffer = memoryview(bytearray(min(_PIECE, size)))
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+        try:
+            for offset in range(0, size, _PIECE):
+                view = buffer[: min(_PIECE, size - offset)]
+                fetch_wire(self._pool, url, Chunk(0, 0, offset, len(view), "", False), size, view)
+                _write_all(fd, view, offset)
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+        return size
+
+
+def _files(wanted: Wanted, data: bytes) -> dict[str, tuple[int, str]]:
+    """Size and sha256 of each file that the manifest names."""
+    if wanted.kind == "image":
+        manifest = parse(data)
+        if manifest.name != wanted.name:
+            raise InvalidInput(f"images: the manifest is that of {manifest.name}, not of {wanted.name}")
+        return {WIRE_FILE: (manifest.wire_size, manifest.wire_sha256)}
+    value = ramdisk.parse(data)
+    if value["arch"] != wanted.name:
+        raise InvalidInput(f"ramdisks: the manifest is for {value['arch']}, not for {wanted.name}")
+    return {name: (fields["size"], fields["sha256"]) for name, fields in value["files"].items()}
+
+
+def _must_be(digest: str) -> t.Callable[[bytes], None]:
+    def check(data: bytes) -> None:
+        if digest_of(data) != digest:
+            raise RackError(f"its sha256 is {digest_of(data)[:12]}…, not the digest asked for")
+
+    return check
+
+
+def _is_stored(fd: int, chunk: Chunk, frame: memoryview, raw: memoryview) -> bool:
+    if os.preadv(fd, [frame], chunk.wire_offset) != len(frame) or frame[:4] != b"\x28\xb5\x2f\xfd":
+        return False
+    try:
+        unpack(chunk, frame, raw)
+    except CorruptChunk:
+        return False
+    return True
+
+
+def _write_all(fd: int, view: memoryview, offset: int) -> None:
+    done = 0
+    while done < len(view):
+        done += os.pwrite(fd, view[done:], offset + done)
+
+
+def _store(path: str, data: bytes) -> None:
+    with open(path, "wb") as handle:
+        handle.write(data)

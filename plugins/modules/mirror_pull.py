@@ -1,0 +1,221 @@
+#!/usr/bin/python
+# Copyright (c) 2026 The h200.rack maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: mirror_pull
+short_description: Bring a mirror in step with others
+version_added: 0.1.0
+description:
+  - Runs on a mirror. Fetches images, ramdisks and overlays that it lacks from other mirrors, by chunk and from all
+    of them at once, checks signature and digests, and gives the result its name only when it is complete.
+  - C(current) is switched last, when everything wanted is there.
+  - An interrupted run is continued by the next one. A file that is missing or, with O(recheck), damaged is repaired.
+author:
+  - The h200.rack maintainers (@h200-rack)
+extends_documentation_fragment:
+  - h200.rack.attributes
+attributes:
+  check_mode:
+    support: full
+  diff_mode:
+    support: full
+  idempotent:
+    support: full
+  platform:
+    platforms: posix
+requirements:
+  - The Python library zstandard (Debian's python3-zstandard).
+  - C(openssl) 3.0 or newer when O(public_key) is given.
+options:
+  sources:
+    description:
+      - Base URLs of the mirrors to fetch from. The first that answers says what is current, so the one that images
+        are published on stands first.
+    type: list
+    elements: str
+    required: true
+  dest:
+    description:
+      - This mirror's root, an existing directory.
+    type: path
+    required: true
+  images:
+    description:
+      - The images to hold.
+    type: list
+    elements: dict
+    default: []
+    suboptions:
+      name:
+        description: The image's name.
+        type: str
+        required: true
+      digest:
+        description: The version. Defaults to the current one of the sources.
+        type: str
+  ramdisks:
+    description:
+      - The ramdisks to hold.
+    type: list
+    elements: dict
+    default: []
+    suboptions:
+      arch:
+        description: The architecture.
+        type: str
+        choices: [x86_64, aarch64]
+        default: x86_64
+      digest:
+        description: The version. Defaults to the current one of the sources.
+        type: str
+  overlays:
+    description:
+      - Digests of the ramdisk overlays to hold, the sha256 of C(ramdisk/overlay/DIGEST.cpio).
+    type: list
+    elements: str
+    default: []
+  public_key:
+    description:
+      - The ed25519 public key that manifests must be signed with, as PEM text or as the path of a file with it.
+        Without it, digests are checked but signatures are not, and are not fetched.
+    type: str
+  ca_path:
+    description:
+      - A file with the certificates that https sources are checked against. Without it, the system's.
+    type: path
+  recheck:
+    description:
+      - Whether to read everything that is there and compare it with its digests, not only the sizes.
+    type: bool
+    default: false
+  make_current:
+    description:
+      - Whether C(current) shall name the versions that were asked for.
+    type: bool
+    default: true
+  keep:
+    description:
+      - How many versions of each image and ramdisk to keep. V(0) keeps all.
+    type: int
+    default: 3
+  protect:
+    description:
+      - Digests that are never removed, because nodes use them.
+    type: list
+    elements: str
+    default: []
+  timeout:
+    description:
+      - Seconds after which fetching is given up.
+    type: int
+    default: 3600
+  stall_timeout:
+    description:
+      - Seconds after which a source that sends nothing, or next to nothing, is replaced.
+    type: int
+    default: 5
+seealso:
+  - module: h200.rack.image_publish
+  - module: h200.rack.ramdisk_publish
+"""
+
+EXAMPLES = r"""
+- name: The mirror holds what the rack needs
+  h200.rack.mirror_pull:
+    sources: ["http://mirror01", "http://mirror02"]
+    dest: /srv/h200-rack/mirror
+    images:
+      - name: ubuntu-24.04-h200
+    ramdisks:
+      - arch: x86_64
+    public_key: /etc/h200-rack/image.pub
+"""
+
+RETURN = r"""
+items:
+  description: For each wanted thing its kind, name, digest, state (present, fetched, repaired, and in check mode
+    missing), and the bytes fetched for it.
+  type: list
+  elements: dict
+  returned: success
+switched:
+  description: The C(current) files that were switched.
+  type: list
+  elements: str
+  returned: success
+removed:
+  description: Digests of old versions that were removed.
+  type: list
+  elements: str
+  returned: success
+"""
+
+from ansible.module_utils.basic import AnsibleModule, missing_required_lib
+from ansible_collections.h200.rack.plugins.module_utils._common.errors import RackError
+from ansible_collections.h200.rack.plugins.module_utils._image import fetch, pull
+
+
+def main() -> None:
+    module = AnsibleModule(
+        argument_spec={
+            "sources": {"type": "list", "elements": "str", "required": True},
+            "dest": {"type": "path", "required": True},
+            "images": {
+                "type": "list",
+                "elements": "dict",
+                "default": [],
+                "options": {"name": {"type": "str", "required": True}, "digest": {"type": "str"}},
+            },
+            "ramdisks": {
+                "type": "list",
+                "elements": "dict",
+                "default": [],
+                "options": {
+                    "arch": {"type": "str", "choices": ["x86_64", "aarch64"], "default": "x86_64"},
+                    "digest": {"type": "str"},
+                },
+            },
+            "overlays": {"type": "list", "elements": "str", "default": []},
+            "public_key": {"type": "str", "no_log": False},
+            "ca_path": {"type": "path"},
+            "recheck": {"type": "bool", "default": False},
+            "make_current": {"type": "bool", "default": True},
+            "keep": {"type": "int", "default": 3},
+            "protect": {"type": "list", "elements": "str", "default": []},
+            "timeout": {"type": "int", "default": 3600},
+            "stall_timeout": {"type": "int", "default": 5},
+        },
+        supports_check_mode=True,
+    )
+    if fetch.ZSTANDARD_ERROR:
+        module.fail_json(msg=missing_required_lib("zstandard"), exception=fetch.ZSTANDARD_ERROR)
+    options = dict(module.params)
+    wanted = [pull.Wanted("image", image["name"], image["digest"]) for image in options.pop("images")]
+    wanted += [pull.Wanted("ramdisk", item["arch"], item["digest"]) for item in options.pop("ramdisks")]
+    wanted += [pull.Wanted("overlay", "overlay", digest) for digest in options.pop("overlays")]
+    options.update(wanted=tuple(wanted), sources=tuple(options.pop("sources")), protect=tuple(options.pop("protect")))
+    try:
+        outcome = pull.pull(pull.Request(**options), module.check_mode)
+    except RackError as exc:
+        module.fail_json(**exc.as_result())
+    result = {
+        "changed": outcome.changed,
+        "items": [item._asdict() for item in outcome.items],
+        "switched": outcome.switched,
+        "removed": outcome.removed,
+    }
+    if module._diff:
+        changed = [item for item in outcome.items if item.state != "present"]
+        result["diff"] = {
+            "before": "".join(f"{digest}\n" for digest in outcome.removed),
+            "after": "".join(f"{item.kind} {item.name} {item.digest}\n" for item in changed),
+        }
+    module.exit_json(**result)
+
+
+if __name__ == "__main__":
+    main()
