@@ -129,7 +129,9 @@ def _servers(node: Node, mirrors: t.Any, boot_servers: t.Any, problems: Problems
     binary = ((node["profile"] or {}).get("boot") or {}).get("ipxe_binary")
     if node["boot_method"] == "bios_pxe" or not binary:
         binary = _BINARY.get(node["boot_method"] or "", "snponly.efi")
-    node["ipxe_binary"] = binary if node["arch"] != "aarch64" else f"arm64/{binary}"
+    if node["arch"] == "aarch64":
+        binary = binary.replace(".efi", "-arm64.efi")
+    node["ipxe_binary"] = binary
     node["http_boot_uri"] = f"{own_boot_servers[0]['url']}/ipxe/{node['ipxe_binary']}" if own_boot_servers else None
 
 

@@ -1,0 +1,68 @@
+# Copyright (c) 2026 The h200.rack maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+name: dnsmasq_plan
+short_description: Check the DHCP plan of a rack and put it in dnsmasq's words
+version_added: 0.1.0
+description:
+  - Checks hosts and subnets together. A wrong or doubled MAC address, a doubled address, and an address outside all
+    subnets are refused, all at once, with the names of the hosts.
+positional: subnets, lease
+options:
+  _input:
+    description: The hosts, each with C(name), C(mac) and C(address).
+    type: list
+    elements: dict
+    required: true
+  subnets:
+    description: The subnets in the form of C(rack_subnets).
+    type: list
+    elements: dict
+    required: true
+  lease:
+    description: The lease time in dnsmasq's notation.
+    type: str
+    default: 12h
+author:
+  - The h200.rack maintainers (@h200)
+"""
+
+EXAMPLES = r"""
+- name: The hosts file is shown
+  ansible.builtin.debug:
+    msg: "{{ (dhcp_hosts | h200.rack.dnsmasq_plan(dhcp_subnets)).hosts_file }}"
+"""
+
+RETURN = r"""
+_value:
+  description: C(hosts_file), its content, and C(subnets), those that the server answers in.
+  type: dict
+"""
+
+import typing as t
+
+from ansible.errors import AnsibleFilterError
+from ansible_collections.h200.rack.plugins.module_utils._boot import dhcp
+from ansible_collections.h200.rack.plugins.module_utils._common.errors import InvalidInput
+
+
+def dnsmasq_plan(
+    hosts: list[dict[str, t.Any]], subnets: list[dict[str, t.Any]], lease: str = "12h"
+) -> dict[str, t.Any]:
+    """The filter itself."""
+    try:
+        plan = dhcp.plan(hosts, subnets)
+    except InvalidInput as exc:
+        raise AnsibleFilterError(f"the DHCP plan cannot be right: {exc.msg}") from exc
+    return {"hosts_file": dhcp.hosts_file(plan.hosts, lease), "subnets": plan.subnets}
+
+
+class FilterModule:
+    """What Ansible looks for."""
+
+    def filters(self) -> dict[str, t.Callable[..., t.Any]]:
+        return {"dnsmasq_plan": dnsmasq_plan}
