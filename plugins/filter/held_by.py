@@ -6,10 +6,10 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 name: held_by
-short_description: Name the nodes that a run holds
+short_description: The nodes that a run holds
 version_added: 0.1.0
 description:
-  - Finds the nodes whose lease belongs to a run and has not expired.
+  - Names the nodes whose last lease is that of a run and was not released, expired or not.
 positional: run_id
 options:
   _input:
@@ -17,7 +17,7 @@ options:
     type: dict
     required: true
   run_id:
-    description: The id of the run.
+    description: The run.
     type: str
     required: true
 author:
@@ -25,19 +25,19 @@ author:
 """
 
 EXAMPLES = r"""
-- name: The nodes of this run
+- name: Nodes that this run still holds are named
   ansible.builtin.debug:
     msg: "{{ ledger.nodes | h200.rack.held_by(run_id) }}"
 """
 
 RETURN = r"""
 _value:
-  description: The names, sorted.
+  description: The names of the nodes.
   type: list
   elements: str
 """
 
-from ansible_collections.h200.rack.plugins.module_utils._state.telling import held_by
+from ansible_collections.h200.rack.plugins.module_utils._state.timeline import held_by
 
 
 class FilterModule:

@@ -59,15 +59,11 @@ def mirror_problems(plan: t.Mapping[str, t.Any], checks: t.Sequence[t.Mapping[st
     return found
 
 
-def digests(checks: t.Sequence[t.Mapping[str, t.Any]], key: str) -> dict[str, str]:
-    """``digests`` or ``ramdisks`` of all calls together."""
-    together: dict[str, str] = {}
-    for check in checks:
-        together.update(check.get(key) or {})
-    return together
-
-
 def as_text(problems: t.Sequence[Problem]) -> str:
     """A line for each problem, sorted by host."""
-    lines = [f"{problem['node'] or 'rack'}: {problem['variable']}: {problem['msg']}" for problem in problems]
-    return "\n".join(sorted(dict.fromkeys(lines)))
+    lines = {
+        # Some messages come from tools, with lines of their own.
+        f"{problem['node'] or 'rack'}: {problem['variable']}: {' '.join(str(problem['msg']).split())}"
+        for problem in problems
+    }
+    return "\n".join(sorted(lines))
