@@ -6,10 +6,10 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 name: held_by
-short_description: The nodes that a run holds
+short_description: Name the nodes that a run holds
 version_added: 0.1.0
 description:
-  - Names the nodes whose last lease is that of a run and was not released, expired or not.
+  - Finds the nodes whose lease belongs to a run and has not expired.
 positional: run_id
 options:
   _input:
@@ -17,7 +17,7 @@ options:
     type: dict
     required: true
   run_id:
-    description: The run.
+    description: The id of the run.
     type: str
     required: true
 author:
@@ -25,19 +25,19 @@ author:
 """
 
 EXAMPLES = r"""
-- name: Nodes that this run still holds are named
+- name: The nodes of this run
   ansible.builtin.debug:
     msg: "{{ ledger.nodes | h200.rack.held_by(run_id) }}"
 """
 
 RETURN = r"""
 _value:
-  description: The names of the nodes.
+  description: The names, sorted.
   type: list
   elements: str
 """
 
-from ansible_collections.h200.rack.plugins.module_utils._state.timeline import held_by
+from ansible_collections.h200.rack.plugins.module_utils._state.telling import held_by
 
 
 class FilterModule:

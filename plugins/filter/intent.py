@@ -6,10 +6,10 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 name: intent
-short_description: Say in words what a run is going to do with each node
+short_description: Tell what a run is going to do
 version_added: 0.1.0
 description:
-  - For people who run a play with C(--check), or read its log.
+  - Says for each node of the run the boot override, power action, script, image and disk.
 positional: decision
 options:
   _input:
@@ -25,18 +25,19 @@ author:
 """
 
 EXAMPLES = r"""
-- name: What happens to each node is told
+- name: What happens is told
   ansible.builtin.debug:
     msg: "{{ rack_plan | h200.rack.intent(rack_decision) }}"
 """
 
 RETURN = r"""
 _value:
-  description: By node C(will), C(because) and C(steps).
-  type: dict
+  description: The lines.
+  type: list
+  elements: str
 """
 
-from ansible_collections.h200.rack.plugins.module_utils._plan.intent import intent
+from ansible_collections.h200.rack.plugins.module_utils._state.telling import intent
 
 
 class FilterModule:

@@ -6,10 +6,10 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 name: ways
-short_description: Say where each node is, and how long each stage took
+short_description: Tell the ways of nodes, a line each
 version_added: 0.1.0
 description:
-  - A line for each node with its stage, or how it failed, and the seconds of each stage of its current way.
+  - Names every stage with the seconds that it took. Under a way that ended in a failure stands its evidence.
 options:
   _input:
     description: The value RV(h200.rack.node_state_info#module:nodes) of M(h200.rack.node_state_info).
@@ -20,7 +20,7 @@ author:
 """
 
 EXAMPLES = r"""
-- name: The ways of the nodes are told
+- name: The ways are told
   ansible.builtin.debug:
     msg: "{{ ledger.nodes | h200.rack.ways }}"
 """
@@ -32,7 +32,7 @@ _value:
   elements: str
 """
 
-from ansible_collections.h200.rack.plugins.module_utils._state.timeline import ways
+from ansible_collections.h200.rack.plugins.module_utils._state.telling import ways
 
 
 class FilterModule:
