@@ -15,7 +15,8 @@ description:
   - Rendering and checking happen on the controller. A script that cannot work with the iPXE binary in use is refused
     before anything is written. The host compares, and writes what differs, atomically and under a lock.
   - Every fetch goes to the mirrors in an order that differs from node to node, with a timeout and bounded retries.
-author: The h200.rack maintainers
+author:
+  - The h200.rack maintainers (@h200)
 extends_documentation_fragment:
   - h200.rack.attributes
 attributes:

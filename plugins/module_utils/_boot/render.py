@@ -68,7 +68,9 @@ class _Renderer:
         if template_dir:
             self._own = jinja2.Environment(loader=jinja2.FileSystemLoader(template_dir), **options)
         for environment in filter(None, (self._environment, self._own)):
-            environment.globals.update(leave=templates.LEAVE, next=templates.NEXT, timeout=TIMEOUT_MS, rounds=ROUNDS)
+            environment.globals.update(
+                leave=templates.LEAVE, next=templates.NEXT, retry=templates.RETRY, timeout=TIMEOUT_MS, rounds=ROUNDS
+            )
         self._compiled: dict[str, t.Any] = {}
 
     def text(self, source: str, **values: t.Any) -> str:

@@ -57,7 +57,8 @@ poweroff ||
 """
 
 # The mirrors of one fetch stand below each other: a backslash continues the line.
-NEXT = "\\"
+NEXT = " \\"
+RETRY = " goto retry"
 
 # The kernel and its initrds may come from different mirrors: their paths are immutable, named by digest.
 LINUX = """\
@@ -73,7 +74,7 @@ set rack-space:hex 20
 imgfree
 {% for item in fetches %}
 {% for url in item.urls %}
-{{ item.verb }} --name {{ item.name }} --timeout {{ item.timeout }} {{ url }} || {{ loop.last and 'goto retry' or next }}
+{{ item.verb }} --name {{ item.name }} --timeout {{ item.timeout }} {{ url }} ||{{ retry if loop.last else next }}
 {% endfor %}
 {% endfor %}
 imgargs {{ fetches[0].name }} {{ args }} || goto retry

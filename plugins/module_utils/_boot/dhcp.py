@@ -1,0 +1,130 @@
+# Copyright (c) 2026 The h200.rack maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The DHCP plan of a rack: subnets and hosts, checked as a whole, as dnsmasq reads them. Private to h200.rack."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+import typing as t
+
+from ansible_collections.h200.rack.plugins.module_utils._common.errors import InvalidInput
+
+from . import mac
+
+_LABEL = re.compile(r"^[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?$")
+# A node boots from the provisioning network; the others are served only where a host of the plan lies in them.
+_ALWAYS = "provisioning"
+
+
+class Host(t.NamedTuple):
+    """One line of the hosts file."""
+
+    name: str
+    mac: str
+    address: ipaddress.IPv4Address
+
+
+class Plan(t.NamedTuple):
+    """Checked hosts, and the subnets that the server answers in."""
+
+    hosts: list[Host]
+    subnets: list[dict[str, t.Any]]
+
+
+def plan(hosts: t.Sequence[t.Mapping[str, t.Any]], subnets: t.Sequence[t.Mapping[str, t.Any]]) -> Plan:
+    """Check hosts and subnets together; every problem is reported at once."""
+    problems: list[str] = []
+    networks = _networks(subnets, problems)
+    parsed: list[Host] = []
+    for item in hosts:
+        try:
+            parsed.append(_host(item, [network for network, _subnet in networks]))
+        except InvalidInput as exc:
+            problems.append(exc.msg)
+    for field in ("name", "mac", "address"):
+        problems += _shared(parsed, field)
+    if problems:
+        raise InvalidInput("; ".join(problems), problems=problems)
+    return Plan(parsed, [_served(net, subnet) for net, subnet in networks if _is_served(net, subnet, parsed)])
+
+
+def hosts_file(hosts: t.Sequence[Host], lease: str) -> str:
+    """The lines for ``dhcp-hostsfile``, sorted by address so that a diff shows only what changed."""
+    lines = [f"{host.mac},{host.address},{host.name},{lease}" for host in sorted(hosts, key=lambda host: host.address)]
+    return "\n".join(["# By the role h200.rack.dhcp; changes are overwritten.", *lines, ""])
+
+
+def _networks(
+    subnets: t.Sequence[t.Mapping[str, t.Any]], problems: list[str]
+) -> list[tuple[ipaddress.IPv4Network, t.Mapping[str, t.Any]]]:
+    networks: list[tuple[ipaddress.IPv4Network, t.Mapping[str, t.Any]]] = []
+    for subnet in subnets:
+        name = subnet.get("name") or subnet.get("cidr")
+        try:
+            network = ipaddress.ip_network(str(subnet.get("cidr")))
+        except ValueError as exc:
+            problems.append(f"subnet {name}: cidr {subnet.get('cidr')!r} is not a network ({exc})")
+            continue
+        if not isinstance(network, ipaddress.IPv4Network):
+            continue
+        for other, _subnet in networks:
+            if other.overlaps(network):
+                problems.append(f"subnet {name}: {network} overlaps {other}")
+        gateway = subnet.get("gateway")
+        if gateway and ipaddress.ip_address(str(gateway)) not in network:
+            problems.append(f"subnet {name}: gateway {gateway} lies outside {network}")
+        networks.append((network, subnet))
+    return networks
+
+
+def _host(item: t.Mapping[str, t.Any], networks: t.Sequence[ipaddress.IPv4Network]) -> Host:
+    name = str(item.get("name") or "")
+    owner = f"host {name}"
+    label = name.split(".")[0]
+    if not _LABEL.match(label):
+        raise InvalidInput(f"{owner}: {label!r} is not a host name (letters, digits, hyphens)")
+    canonical = mac.canonical(item.get("mac"), owner)
+    try:
+        address = ipaddress.IPv4Address(str(item.get("address")).split("/")[0])
+    except ValueError as exc:
+        raise InvalidInput(f"{owner}: address {item.get('address')!r} is not an IPv4 address") from exc
+    home = next((network for network in networks if address in network), None)
+    if home is None:
+        raise InvalidInput(f"{owner}: address {address} lies in none of the subnets {', '.join(map(str, networks))}")
+    if home.prefixlen < 31 and address in (home.network_address, home.broadcast_address):
+        raise InvalidInput(f"{owner}: {address} is the network or broadcast address of {home}")
+    return Host(label, canonical, address)
+
+
+def _shared(hosts: t.Sequence[Host], field: str) -> list[str]:
+    owners: dict[str, list[str]] = {}
+    for host in hosts:
+        owners.setdefault(str(getattr(host, field)), []).append(host.name)
+    return [f"{field} {value} is given to {' and '.join(names)}" for value, names in owners.items() if len(names) > 1]
+
+
+def _is_served(
+    network: ipaddress.IPv4Network, subnet: t.Mapping[str, t.Any], hosts: t.Sequence[Host]
+) -> bool:
+    return subnet.get("role", _ALWAYS) == _ALWAYS or any(host.address in network for host in hosts)
+
+
+def _served(network: ipaddress.IPv4Network, subnet: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+    """What the template needs of a subnet, addresses in the forms that dnsmasq wants."""
+    return {
+        "tag": "net-" + re.sub(r"[^a-z0-9]+", "-", str(subnet.get("name") or network).lower()).strip("-"),
+        "network": str(network.network_address),
+        "netmask": str(network.netmask),
+        "gateway": str(subnet.get("gateway") or ""),
+        "dns": _listed(subnet.get("dns")),
+        "ntp": _listed(subnet.get("ntp")),
+        "boots": subnet.get("role", _ALWAYS) == _ALWAYS,
+    }
+
+
+def _listed(value: t.Any) -> list[str]:
+    if not value:
+        return []
+    return [str(entry) for entry in ([value] if isinstance(value, str) else value)]
