@@ -1,0 +1,273 @@
+# Copyright (c) 2026 The h200.rack maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""One IPMI session over pyghmi: a deadline in seconds, commands sent once unless they only read. Private to h200.rack.
+
+pyghmi repeats every command as if it were idempotent and counts tries instead of seconds, so commands go out here
+without its repetition, and their answers are awaited here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import struct
+import threading
+import time
+import traceback
+import typing as t
+
+from ansible.module_utils.basic import missing_required_lib
+
+from .._common.deadline import Deadline
+from .address import Address
+from .errors import BmcError, invalid
+
+PYGHMI_ERROR: str | None = None
+try:
+    from pyghmi import exceptions as pyghmi_exceptions
+    from pyghmi.ipmi.private.session import Session as _Base
+except ImportError:
+    PYGHMI_ERROR = traceback.format_exc()
+    _Base = object  # type: ignore[assignment,misc]
+
+RESEND_SECONDS = 1.5
+LOGOUT_SECONDS = 2.0
+LOGIN_TRIES = 3
+# What pyghmi or the arithmetic below it throws at malformed packets.
+BROKEN = (struct.error, AssertionError, IndexError, KeyError, TypeError, ValueError, OSError)
+
+# Completion code -> (error_class, what it means). IPMI 2.0, table 5-2.
+CODES: dict[int, tuple[str, str]] = {
+    0x80: ("unsupported", "parameter not supported"),
+    0xC0: ("busy", "node busy"),
+    0xC1: ("unsupported", "command not supported"),
+    0xC2: ("unsupported", "command not supported on this channel"),
+    0xC3: ("timeout", "the BMC timed out on the command"),
+    0xC4: ("busy", "out of space"),
+    0xC9: ("unsupported", "parameter out of range"),
+    0xCC: ("unsupported", "invalid data in the request"),
+    0xCE: ("bmc_bug", "the BMC could not answer"),
+    0xD1: ("busy", "the BMC is being updated"),
+    0xD2: ("busy", "the BMC is initialising"),
+    0xD3: ("busy", "the destination is not available"),
+    0xD4: ("auth", "the account's privilege is too low"),
+    0xD5: ("unsupported", "not possible in the present state"),
+    0xFF: ("bmc_bug", "unspecified error"),
+}
+
+# Text of pyghmi about a failed login -> (error_class, what to do, worth another try).
+LOGIN_TEXTS: tuple[tuple[str, str, str, bool], ...] = (
+    ("Incorrect password", "auth", "The password is wrong. Check bmc_password (and kg).", False),
+    ("wrong Kg", "auth", "The BMC key does not match. Check kg.", False),
+    ("Unauthorized name", "auth", "The account does not exist or may not use IPMI. Check bmc_username.", False),
+    ("Unauthorized role", "auth", "The account may not log in as operator. Check its privilege.", False),
+    ("Invalid role", "auth", "The account may not log in as operator. Check its privilege.", False),
+    ("Insufficient resources", "session_limit", "The BMC has no free IPMI session; try again later.", True),
+    ("No Cipher Suite match", "unsupported", "The BMC allows neither cipher suite 17 nor 3. Enable one of them.", False),
+    ("MD5 required", "unsupported", "The BMC speaks IPMI 1.5 only. Enable IPMI 2.0 (RMCP+).", False),
+    ("resolve", "unreachable", "Its name does not resolve. Check bmc_host and the DNS.", False),
+)
+
+
+class Silence(Exception):
+    """A command was sent and no answer came."""
+
+
+class Refusal(Exception):
+    """A command was answered with a completion code other than 0."""
+
+    def __init__(self, code: int) -> None:
+        self.code = code
+        self.error_class, self.meaning = CODES.get(code, ("bmc_bug", "an error of the BMC's own"))
+        super().__init__(f"completion code 0x{code:02X}, {self.meaning}")
+
+
+class _Session(_Base):  # type: ignore[misc,valid-type]
+    """pyghmi's session, for BMCs that pyghmi gives up on."""
+
+    sha1 = False
+
+    def _initsession(self) -> None:
+        super()._initsession()
+        if self.sha1:
+            self.attemptedhash = 1  # cipher suite 3: some BMCs accept 17 and then answer with SHA-1
+
+    def _got_rakp2(self, data: t.Any) -> t.Any:
+        if data[0] == 0:  # XCC3 does not return the tag (xcat-core #7555); it only tells retries apart
+            data[0] = self.rmcptag
+        return super()._got_rakp2(data)
+
+
+class _Sha1Session(_Session):
+    sha1 = True
+
+
+class Ipmi:
+    """Use as a context manager: logs in on entry, logs out whatever happens."""
+
+    def __init__(
+        self, address: Address, username: str, password: str, *, kg: str | None, timeout: float, deadline: Deadline
+    ) -> None:
+        if PYGHMI_ERROR:
+            raise BmcError("unsupported", missing_required_lib("pyghmi"), exception=PYGHMI_ERROR)
+        if len(username.encode()) > 16:
+            raise invalid("bmc_username: IPMI allows 16 bytes at most.")
+        if len(password.encode()) > 20:
+            raise invalid("bmc_password: IPMI allows 20 bytes at most.")
+        self.address = address
+        self.deadline = deadline
+        self._timeout = timeout
+        self._login_args = {
+            "bmc": address.host,
+            "userid": username,
+            "password": password,
+            "port": address.port,
+            "kg": read_kg(kg),
+        }
+        self._session: t.Any = None
+        self.cipher_suite = 0
+
+    def __enter__(self) -> Ipmi:
+        self.login()
+        return self
+
+    def __exit__(self, *unused: object) -> None:
+        self.logout()
+
+    def login(self) -> None:
+        """Open the session; silence and full session tables are tried again within the time of one request."""
+        self.logout()
+        within = Deadline(min(self._timeout, self.deadline.remaining))
+        kind: type[_Session] = _Session
+        for attempt in range(LOGIN_TRIES):
+            try:
+                self._session = self._in_time(kind, within)
+                self.cipher_suite = 3 if self._session.attemptedhash == 1 else 17
+                return
+            except struct.error:
+                kind = _Sha1Session
+                error = BmcError("bmc_bug", "The BMC answers the login with broken packets.")
+            except BmcError as exc:
+                error = exc
+                if not exc.details.pop("again", False):
+                    raise
+            if attempt < LOGIN_TRIES - 1 and not within.pause(0.5):
+                break
+        raise error
+
+    def _in_time(self, kind: type[_Session], within: Deadline) -> t.Any:
+        """pyghmi's blocking login in a thread of its own, because nothing else bounds it."""
+        box: list[t.Any] = []
+
+        def work() -> None:
+            try:
+                box.append(kind(**self._login_args))
+            except Exception as exc:
+                box.append(exc)
+
+        thread = threading.Thread(target=work, daemon=True)
+        thread.start()
+        thread.join(within.remaining)
+        if not box:
+            raise BmcError("timeout", f"No IPMI session with {self._where} within {within.seconds:g} s.")
+        if isinstance(box[0], struct.error):
+            raise box[0]
+        if isinstance(box[0], Exception):
+            raise self._login_error(box[0]) from box[0]
+        return box[0]
+
+    @property
+    def _where(self) -> str:
+        host = f"[{self.address.host}]" if ":" in self.address.host else self.address.host
+        return f"{host}:{self.address.port} (UDP)"
+
+    def _login_error(self, exc: Exception) -> BmcError:
+        text = str(exc)
+        if isinstance(exc, OSError):  # getaddrinfo
+            text = "resolve"
+        for needle, error_class, advice, again in LOGIN_TEXTS:
+            if needle.lower() in text.lower():
+                return BmcError(error_class, f"IPMI login at {self._where}: {advice}", again=again)
+        if text in ("None", "", "timeout") or "no longer connected" in text:
+            return BmcError(
+                "unreachable",
+                f"No IPMI answer from {self._where}. Check the address, the port, and that IPMI over LAN is enabled.",
+                again=True,
+            )
+        if isinstance(exc, pyghmi_exceptions.IpmiException):
+            return BmcError("auth", f"IPMI login at {self._where} refused: {text}.")
+        return BmcError("bmc_bug", f"IPMI login at {self._where}: {type(exc).__name__}: {text}.")
+
+    def command(self, netfn: int, command: int, data: t.Sequence[int] = (), *, once: bool = False) -> bytes:
+        """The data of the answer. Raises Refusal, or Silence when nothing came (after repeating, unless ``once``)."""
+        within = Deadline(min(self._timeout, max(1.0, self.deadline.remaining)))
+        while True:
+            wait = within.remaining if once else min(RESEND_SECONDS, within.remaining)
+            answer = self._exchange(netfn, command, data, wait)
+            if answer is not None:
+                if answer["code"]:
+                    raise Refusal(answer["code"])
+                return bytes(answer["data"])
+            if once or within.expired:
+                raise Silence(f"no answer to command {netfn:#x}/{command:#x} within {within.elapsed:.0f} s")
+
+    def device_id(self) -> tuple[int, int] | None:
+        """(manufacturer, product), None when the BMC does not say."""
+        try:
+            data = self.command(6, 1)
+        except (Refusal, Silence):
+            return None
+        return (int.from_bytes(data[6:9], "little"), int.from_bytes(data[9:11], "little")) if len(data) >= 11 else None
+
+    def _exchange(self, netfn: int, command: int, data: t.Sequence[int], wait: float) -> dict[str, t.Any] | None:
+        box: list[dict[str, t.Any]] = []
+
+        def got(answer: dict[str, t.Any]) -> None:
+            if answer.get("command") == command and answer.get("netfn") == netfn + 1:
+                box.append(answer)  # anything else is a late answer to an earlier command
+
+        ends = time.monotonic() + wait
+        try:
+            self._session.raw_command(netfn=netfn, command=command, data=list(data), retry=False, callback=got)
+            while not box and time.monotonic() < ends:
+                _Base.wait_for_rsp(timeout=max(0.0, ends - time.monotonic()))
+        except pyghmi_exceptions.IpmiException:
+            return None  # the session broke; the caller may log in again
+        except BROKEN as exc:
+            raise BmcError("bmc_bug", f"The BMC sent a broken packet ({type(exc).__name__}: {exc}).") from exc
+        finally:
+            # With a callback, cleaning up is the caller's part in pyghmi.
+            self._session.incommand = False
+            self._session.evq.clear()
+        return box[0] if box else None
+
+    def logout(self) -> None:
+        """Close the session; a BMC has few of them."""
+        session, self._session = self._session, None
+        if session is None:
+            return
+        with contextlib.suppress(Exception):
+            if session.logged:
+                number = struct.pack("<I", session.sessionid)
+                self._session = session
+                self._exchange(6, 0x3C, list(number), LOGOUT_SECONDS)
+                session.logged = 0  # closed: logout() below only tidies up
+        self._session = None
+        with contextlib.suppress(Exception):
+            session.logout()
+
+
+def read_kg(text: str | None) -> bytes | None:
+    """The option kg as key bytes."""
+    if not text:
+        return None
+    if text.lower().startswith("0x"):
+        try:
+            key = bytes.fromhex(text[2:])
+        except ValueError as exc:
+            raise invalid("kg: after 0x an even number of hexadecimal digits must follow.") from exc
+    else:
+        key = text.encode()
+    if not 1 <= len(key) <= 20:
+        raise invalid("kg must have 1 to 20 bytes: up to 20 characters, or 0x and up to 40 hexadecimal digits.")
+    return key
