@@ -15,6 +15,7 @@ from .node import Node, complete
 from .problems import Problems
 from .reading import MISSING, read, read_fields
 from .servers import read_servers
+from .slurm import check_declarable
 from .subnets import Subnets
 
 HostVars = t.Mapping[str, t.Mapping[str, t.Any]]
@@ -52,6 +53,8 @@ def make_plan(
         seen = subnets.of(name, read(name, variables, "rack_subnets", problems))
         profiles = read(name, variables, "rack_profiles", problems)
         nodes[name] = complete(name, values, profiles, seen, mirrors, boot_servers, problems)
+        if groups.get("rack_slurm_controllers"):
+            check_declarable(nodes[name], problems)
     subnets.check_overlaps()
     duplicates.report(_claims(nodes.values(), {**mirrors, **boot_servers}.values()), problems)
     selected = names if limit is None else [name for name in names if name in set(limit)]

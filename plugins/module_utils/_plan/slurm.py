@@ -7,6 +7,26 @@ from __future__ import annotations
 
 import typing as t
 
+from .problems import Problems
+
+_CPU = ("sockets", "cores_per_socket", "threads_per_core")
+
+
+def check_declarable(node: t.Mapping[str, t.Any], problems: Problems) -> None:
+    """Slurm is told what a node must have, so the profile must say it."""
+    profile = node["profile"]
+    if not profile:
+        return
+    missing = [f"cpu.{key}" for key in _CPU if not (profile.get("cpu") or {}).get(key)]
+    missing += [] if profile.get("memory_mib") else ["memory_mib"]
+    if missing:
+        problems.add(
+            node["name"],
+            "rack_profile",
+            f"{profile['name']} does not say {', '.join(missing)}, which Slurm needs: add them to one of your own "
+            f"in rack_profiles, with base: {profile['name']}",
+        )
+
 
 def slurm_nodes(plan: t.Mapping[str, t.Any]) -> list[dict[str, t.Any]]:
     """The option ``nodes`` of slurm_config for every node of the plan."""
