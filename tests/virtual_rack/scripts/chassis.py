@@ -8,19 +8,17 @@
     chassis.py HOME set power 0|1 | set reset 1 | set shutdown 1 | set boot none|pxe|default
 
 HOME is the BMC's folder, named for the node. "default" is IPMI's word for the default hard disk. An override counts
-for one boot, as on a real BMC: the domain starts in its order, and is told at once to use its own at the next reset,
-which a reboot from inside the guest is too.
+for one boot, as on a real BMC: the domain starts in its order and has its own order back at once, which boot_order.py
+hands to the machine for its next reset.
 """
 
 from __future__ import annotations
 
-import json
 import pathlib
 import sys
 import xml.etree.ElementTree as ET
 
 import libvirt
-import libvirt_qemu
 
 OVERRIDES = ("pxe", "default")
 
@@ -67,53 +65,20 @@ class Chassis:
         if device == "none":
             self.domain.create()
             return
+        # The domain's own definition comes back whatever happens in between.
         try:
             self.domain = self.connection.defineXML(reordered(own, "interface" if device == "pxe" else "disk"))
             self.domain.create()
         finally:
             self.domain = self.connection.defineXML(own)
         self.override.unlink(missing_ok=True)
-        self.use_own_order_from_next_reset(own)
-
-    def use_own_order_from_next_reset(self, own: str) -> None:
-        live = ET.fromstring(self.domain.XMLDesc())
-        wanted = orders(ET.fromstring(own))
-        aliases = {address_of(device): device.find("alias").get("name") for device in bootable(live)}
-        # An order is taken by one device at a time: give up all before taking any.
-        for alias in aliases.values():
-            self.set_boot_index(alias, -1)
-        for address, order in wanted.items():
-            self.set_boot_index(aliases[address], order)
-
-    def set_boot_index(self, alias: str, index: int) -> None:
-        command = {"execute": "qom-set", "arguments": {
-            "path": f"/machine/peripheral/{alias}", "property": "bootindex", "value": index}}  # fmt: skip
-        answer = json.loads(libvirt_qemu.qemuMonitorCommand(self.domain, json.dumps(command), 0))
-        if "error" in answer:
-            raise SystemExit(f"{alias}: {answer['error']}")
-
-
-def bootable(domain: ET.Element) -> list[ET.Element]:
-    devices = domain.find("devices")
-    return [*devices.findall("disk"), *devices.findall("interface")]
-
-
-def address_of(device: ET.Element) -> str:
-    """What names a device in the definition and in the running domain alike."""
-    name = device.find("mac").get("address") if device.tag == "interface" else device.find("target").get("dev")
-    return f"{device.tag} {name}"
-
-
-def orders(domain: ET.Element) -> dict[str, int]:
-    return {address_of(device): int(device.find("boot").get("order"))
-            for device in bootable(domain) if device.find("boot") is not None}  # fmt: skip
 
 
 def reordered(definition: str, first: str) -> str:
-    """The definition with all devices of one kind first in the boot order, and the others behind."""
+    """The definition with the first card and the disks in the boot order, one kind of device before the other."""
     domain = ET.fromstring(definition)
-    devices = sorted(bootable(domain), key=lambda device: device.tag != first)
-    for number, device in enumerate(devices, start=1):
+    devices = [*domain.findall("devices/disk"), *domain.findall("devices/interface")[:1]]
+    for number, device in enumerate(sorted(devices, key=lambda device: device.tag != first), start=1):
         for boot in device.findall("boot"):
             device.remove(boot)
         ET.SubElement(device, "boot", order=str(number))

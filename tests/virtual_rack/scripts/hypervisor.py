@@ -2,7 +2,7 @@
 # Copyright (c) 2026 The h200.rack maintainers
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Start virtlogd and libvirtd inside the virtual rack's box: hypervisor.py LOG_DIRECTORY."""
+"""Start virtlogd, libvirtd and boot_order.py inside the virtual rack's box: hypervisor.py LOG_DIRECTORY."""
 
 from __future__ import annotations
 
@@ -13,6 +13,9 @@ import sys
 import daemon
 
 
+PYTHON = "/usr/bin/python3"
+
+
 def main() -> None:
     logs = sys.argv[1]
     for name in ("virtlogd", "libvirtd"):
@@ -21,6 +24,9 @@ def main() -> None:
         if name == "virtlogd":
             daemon.wait(name, pathlib.Path("/run/libvirt/virtlogd-sock").exists, 30, f"{logs}/{name}.log")
     daemon.wait("libvirtd", answers, 60, f"{logs}/libvirtd.log")
+    script = str(pathlib.Path(__file__).with_name("boot_order.py"))
+    if daemon.start("boot_order", [PYTHON, script], f"{logs}/boot_order.log", executable=str(pathlib.Path(PYTHON).resolve())):
+        print("boot_order started")
 
 
 def answers() -> bool:
