@@ -13,7 +13,7 @@ attributes:
   check_mode:
     description: Can run in C(check_mode) and return changed status prediction without modifying the target.
   diff_mode:
-    description: Will return details on what has changed (or possibly needs changing in C(check_mode)), when in diff mode.
+    description: Will return details on what has changed (or would change in C(check_mode)), when in diff mode.
   idempotent:
     description: Run again with the same options while nothing else has changed, the module does nothing.
   platform:
@@ -21,5 +21,5 @@ attributes:
   async:
     description: Supports being used with the C(async) keyword.
   action:
-    description: Indicates this has a corresponding action plugin so some parts of the options can be executed on the controller.
+    description: Has a corresponding action plugin, so that it (or a part of it) is executed on the controller.
 """

@@ -37,7 +37,7 @@ attributes:
     support: full
     details:
       - The work is done in the controller's own process; no connection to the inventory host is made.
-      - With C(delegate_to) and a connection that is not local, the module runs on that host, which then needs the library.
+      - With C(delegate_to) and a connection that is not local, the module runs on that host, which needs the library.
   async:
     support: none
     details: Raise C(forks) instead; a waiting task costs the controller next to nothing.
@@ -47,8 +47,8 @@ attributes:
   platform:
     platforms: posix
 notes:
-  - The action group is P(h200.rack.bmc#module), so C(module_defaults) with C(group/h200.rack.bmc) sets the account once.
-  - Every failure returns RV(ignore:error_class), RV(ignore:retryable), RV(ignore:http_status) and RV(ignore:message_ids).
+  - C(module_defaults) with C(group/h200.rack.bmc) sets the account once for all BMC modules of a play.
+  - Every failure says what kind it is in RV(ignore:error_class), and in RV(ignore:retryable) whether to try again.
 """
 
     # What the Redfish modules have besides.
@@ -95,7 +95,7 @@ options:
       - V(on) and V(off) do nothing where the machine is in that state.
       - V(restarted) restarts the operating system's machine; where it is off, it is turned on and a warning says so.
       - V(cycled) turns the power off, proves it, and turns it on again.
-      - V(restarted) and V(cycled) act on every run, also with C(check_mode) off and nothing to repair.
+      - V(restarted) and V(cycled) act on every run.
     type: str
     choices: ['on', 'off', restarted, cycled]
   shutdown:
@@ -103,7 +103,7 @@ options:
       - How to take a running machine down.
       - V(force) does not ask the operating system.
       - V(graceful) asks it, and fails after O(graceful_timeout).
-      - V(graceful_then_force) asks it, and after O(graceful_timeout) forces it; at most one request of each kind is sent.
+      - V(graceful_then_force) asks it, and after O(graceful_timeout) forces it, with one request each.
     type: str
     choices: [force, graceful, graceful_then_force]
     default: force
@@ -117,7 +117,8 @@ options:
     default: true
   wait_timeout:
     description:
-      - Seconds for everything, including refused requests that are repeated (a BMC in POST, a power-on shortly after a power-off).
+      - Seconds for everything, including requests repeated because they were refused without effect (a machine in
+        POST, a power-on shortly after a power-off).
     type: int
     default: 300
 """

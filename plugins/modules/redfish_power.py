@@ -122,7 +122,8 @@ error_class:
   type: str
   returned: failure
   sample: session_limit
-  choices: [unreachable, tls, auth, session_limit, busy, unsupported, precondition, not_applied, timeout, bmc_bug, invalid]
+  choices:
+    [unreachable, tls, auth, session_limit, busy, unsupported, precondition, not_applied, timeout, bmc_bug, invalid]
 retryable:
   description: Whether the same task may succeed later, unchanged.
   type: bool

@@ -15,7 +15,6 @@ import typing as t
 from ansible.errors import AnsibleActionFail
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible.plugins.action import ActionBase
-
 from ansible_collections.h200.rack.plugins.module_utils._bmc.entry import Work, run
 from ansible_collections.h200.rack.plugins.module_utils._bmc.specs import FALLBACKS
 

@@ -11,7 +11,8 @@ import typing as t
 from .errors import BmcError
 
 # The last part of a Redfish MessageId -> (error_class, certainly had no effect and may work later).
-# Sources: DMTF Base registry 1.19; iLO registry; Dell EEMI; infra-controller #5418 (AMI HMC); check_redfish #89 (RAC0218).
+# Sources: DMTF Base registry 1.19, HPE iLO registry, Dell EEMI; infra-controller #5418 (AMI HMC), check_redfish #89
+# (RAC0218).
 MESSAGES: dict[str, tuple[str, bool]] = {
     "SessionLimitExceeded": ("session_limit", True),
     "CreateLimitReachedForResource": ("session_limit", True),
@@ -67,6 +68,9 @@ STATUSES: dict[int, str] = {
     503: "busy",
     504: "timeout",
 }
+
+# Refused by definition, and perhaps not later. A bare 5xx says nothing about the effect.
+REFUSED = (409, 423, 429)
 
 ADVICE: dict[str, str] = {
     "auth": "Check bmc_username and bmc_password, and that the account may do this.",
@@ -143,8 +147,8 @@ class Answer:
             known = MESSAGES.get(message_id.rsplit(".", 1)[-1])
             if known:
                 return known
-        # 409, 423, 429: refused by definition. A bare 5xx says nothing about the effect.
-        return STATUSES.get(self.status, "bmc_bug" if self.status >= 500 else "unsupported"), self.status in (409, 423, 429)
+        error_class = STATUSES.get(self.status, "bmc_bug" if self.status >= 500 else "unsupported")
+        return error_class, self.status in REFUSED
 
     def says(self, *endings: str) -> bool:
         """Whether one of the message ids ends with one of ``endings``."""
@@ -152,10 +156,8 @@ class Answer:
 
     def error(self, what: str, advice: str | None = None, **details: t.Any) -> BmcError:
         """This answer as a failure of ``what``."""
-        error_class, unused = self.verdict
+        error_class, _unused = self.verdict
         said = self.message
         parts = [f"{what}: the BMC answered HTTP {self.status}" + (f" ({said.rstrip('.')})." if said else ".")]
         parts.append(advice or ADVICE[error_class])
-        return BmcError(
-            error_class, " ".join(parts), http_status=self.status, message_ids=self.message_ids, **details
-        )
+        return BmcError(error_class, " ".join(parts), http_status=self.status, message_ids=self.message_ids, **details)

@@ -12,7 +12,14 @@ LOCKED = 0x80  # in the parameter's own byte: the parameter is marked invalid
 
 DEVICES: dict[str, int] = {"none": 0, "pxe": 1, "disk": 2, "safe": 3, "cd": 5, "bios": 6}
 # Devices that somebody else may have set.
-OTHERS: dict[int, str] = {4: "diagnostic", 7: "remote_floppy", 8: "remote_cd", 9: "remote_media", 11: "remote_disk", 15: "usb"}
+OTHERS: dict[int, str] = {
+    4: "diagnostic",
+    7: "remote_floppy",
+    8: "remote_cd",
+    9: "remote_media",
+    11: "remote_disk",
+    15: "usb",
+}
 NONE: dict[str, str | None] = {"target": "none", "persistence": None, "mode": None}
 
 

@@ -93,7 +93,8 @@ def mismatch(want: dict[str, str], boot: dict[str, t.Any], traits: Traits) -> li
         if decode(boot)["target"] != "none":
             wrong.append(TARGET)
     else:
-        if boot.get(TARGET) != want[TARGET] and (want[TARGET], boot.get(TARGET)) not in traits.reads_back_as:
+        read_as = (want[TARGET], bool(want.get(URI)), boot.get(TARGET))
+        if boot.get(TARGET) != want[TARGET] and read_as not in traits.reads_back_as:
             wrong.append(TARGET)
         stands_in = traits.once_is_continuous and boot.get(ENABLED) == "Continuous"
         if boot.get(ENABLED) != want[ENABLED] and not (stands_in and want[ENABLED] == "Once"):

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The h200.rack maintainers
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The modules' work from checked options to a result; called by modules and action plugins alike. Private to h200.rack."""
+"""From checked options to a result, for modules and action plugins alike. Private to h200.rack."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from .._common.errors import DeadlineExceeded, RackError
 from . import scrub
 from .errors import BmcError, invalid
 
-Params = t.Dict[str, t.Any]
-Work = t.Callable[[Params, bool, t.List[str], t.List[str]], t.Dict[str, t.Any]]
+Params = dict[str, t.Any]
+Work = t.Callable[[Params, bool, list[str], list[str]], dict[str, t.Any]]
 
 
 def run(work: Work, params: Params, check_mode: bool) -> dict[str, t.Any]:

@@ -99,7 +99,7 @@ class Http:
         return answer
 
     def _redirected(self, path: str) -> Answer:
-        for unused in range(MAX_REDIRECTS):
+        for _unused in range(MAX_REDIRECTS):
             answer = self._once("GET", path, None, None)
             if answer.status not in (301, 302, 303, 307, 308):
                 return answer
@@ -119,9 +119,7 @@ class Http:
             )
         return url.path
 
-    def _once(
-        self, method: str, path: str, data: dict[str, t.Any] | None, headers: dict[str, str] | None
-    ) -> Answer:
+    def _once(self, method: str, path: str, data: dict[str, t.Any] | None, headers: dict[str, str] | None) -> Answer:
         self.deadline.check(f"{method} {path}")
         self._answer = None
         read = max(1.0, min(self._timeout, self.deadline.remaining))
@@ -168,7 +166,8 @@ class Http:
         reason = exc.args[0] if exc.args else None
         cause = getattr(reason, "reason", reason)
         if isinstance(cause, urllib3_exceptions.NameResolutionError):
-            return BmcError("unreachable", f"The name {self.address.host} does not resolve. Check bmc_host and the DNS.")
+            name = self.address.host
+            return BmcError("unreachable", f"The name {name} does not resolve. Check bmc_host and the DNS.")
         if isinstance(cause, urllib3_exceptions.NewConnectionError):
             return BmcError(
                 "unreachable",

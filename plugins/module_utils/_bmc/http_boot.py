@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The h200.rack maintainers
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Where the URI of an HTTP boot goes: the standard property, BIOS attributes of Dell and HPE, or DHCP. Private to h200.rack."""
+"""Where the URI of an HTTP boot goes: the standard property, BIOS attributes, or DHCP. Private to h200.rack."""
 
 from __future__ import annotations
 

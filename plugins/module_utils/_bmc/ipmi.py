@@ -63,7 +63,12 @@ LOGIN_TEXTS: tuple[tuple[str, str, str, bool], ...] = (
     ("Unauthorized role", "auth", "The account may not log in as operator. Check its privilege.", False),
     ("Invalid role", "auth", "The account may not log in as operator. Check its privilege.", False),
     ("Insufficient resources", "session_limit", "The BMC has no free IPMI session; try again later.", True),
-    ("No Cipher Suite match", "unsupported", "The BMC allows neither cipher suite 17 nor 3. Enable one of them.", False),
+    (
+        "No Cipher Suite match",
+        "unsupported",
+        "The BMC allows neither cipher suite 17 nor 3. Enable one of them.",
+        False,
+    ),
     ("MD5 required", "unsupported", "The BMC speaks IPMI 1.5 only. Enable IPMI 2.0 (RMCP+).", False),
     ("resolve", "unreachable", "Its name does not resolve. Check bmc_host and the DNS.", False),
 )

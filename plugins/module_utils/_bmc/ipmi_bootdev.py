@@ -18,7 +18,7 @@ from .quirks import IPMI_WITHOUT_VALID_BIT
 CHASSIS, SET_OPTIONS, GET_OPTIONS = 0x00, 0x08, 0x09
 BUSY_PAUSE = 2.0
 READ_BACK_SECONDS = 6.0
-Words = t.Dict[str, t.Optional[str]]  # noqa: UP006, UP045 - evaluated at run time on 3.9
+Words = dict  # {"target", "persistence", "mode"}
 
 
 def bootdev(params: dict[str, t.Any], check_mode: bool, warnings: list[str], secrets: list[str]) -> dict[str, t.Any]:

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The h200.rack maintainers
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""From the wanted power state to the requests that realise it; the same plan for Redfish and IPMI. Private to h200.rack.
+"""From the wanted power state to the requests that realise it, for Redfish and IPMI. Private to h200.rack.
 
 A plan is a list of steps; a step offers ResetTypes in order of preference, of which the first the BMC allows is sent,
 once, and names the power state that proves it.

@@ -21,7 +21,7 @@ class Quirk:
     full_request: bool = False  # send mode, enabled and target together, always
     unlisted_targets: tuple[str, ...] = ()  # work although the allowable values lack them
     once_is_continuous: bool = False  # knows no one-time override
-    reads_back_as: tuple[tuple[str, str], ...] = ()  # (target sent, target read)
+    reads_back_as: tuple[tuple[str, bool, str], ...] = ()  # (target sent, with a URI, target read)
     http_uri: str = ""  # where the URI of an HTTP boot goes, if not into Boot.HttpBootUri
 
 
@@ -56,7 +56,7 @@ QUIRKS: tuple[Quirk, ...] = (
         r"^(sushy emulator|redvirt service)$",
         "sushy-tools emulator/main.py: Enabled is ignored and always Continuous; UefiHttp becomes Pxe, with a URI Cd",
         once_is_continuous=True,
-        reads_back_as=(("UefiHttp", "Pxe"), ("UefiHttp", "Cd")),
+        reads_back_as=(("UefiHttp", False, "Pxe"), ("UefiHttp", True, "Cd")),
     ),
 )
 
@@ -75,7 +75,7 @@ class Traits:
     full_request: bool = False
     unlisted_targets: tuple[str, ...] = ()
     once_is_continuous: bool = False
-    reads_back_as: tuple[tuple[str, str], ...] = ()
+    reads_back_as: tuple[tuple[str, bool, str], ...] = ()
     http_uri: str = ""
 
 

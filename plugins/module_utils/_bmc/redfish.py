@@ -82,9 +82,7 @@ class Redfish:
         answer = self.http.get(path, tries)
         return self.http.get(path, tries) if self._relogin(answer) else answer
 
-    def write(
-        self, method: str, path: str, data: dict[str, t.Any], headers: dict[str, str] | None = None
-    ) -> Answer:
+    def write(self, method: str, path: str, data: dict[str, t.Any], headers: dict[str, str] | None = None) -> Answer:
         """Send once; a 401 of an expired session did nothing, so that one is sent again with a new session."""
         self._confine(path)
         answer = self.http.write(method, path, data, headers)
@@ -104,7 +102,7 @@ class Redfish:
         base = systems.path_of(self.root.get("Systems")) or "/redfish/v1/Systems"
         found: list[str] = []
         page: str | None = base
-        for unused in range(10):
+        for _unused in range(10):
             body = self.get(page or base, "the list of systems").body
             found += [path for path in systems.members(body, base) if path not in found]
             page = body.get("Members@odata.nextLink")
@@ -162,14 +160,15 @@ class Redfish:
             answer = self.http.write("POST", path, data)
         except NoAnswer as exc:
             raise BmcError("timeout", f"Logging in: {exc}.") from exc
-        error_class, unused = answer.verdict
+        error_class, _unused = answer.verdict
         if not answer.ok:
             if error_class == "session_limit":
                 self.warnings.append("The BMC has no free session; basic authentication was used.")
             elif answer.status in (401, 403) or error_class == "auth":
                 raise answer.error("Logging in")
             elif answer.status not in NO_SESSIONS:
-                self.warnings.append(f"The BMC refused a session (HTTP {answer.status}); basic authentication was used.")
+                said = f"The BMC refused a session (HTTP {answer.status}); basic authentication was used."
+                self.warnings.append(said)
             return False
         token = answer.headers.get("x-auth-token")
         if not token:

@@ -69,8 +69,9 @@ def _set(
 
 def _stale_uri(params: dict[str, t.Any], boot_object: dict[str, t.Any], traits: quirks.Traits) -> str | None:
     """An empty HttpBootUri where an old one would be booted instead of what DHCP says."""
-    stale = params["target"] == "http" and bw.uri_of(boot_object) and http_boot.choose(boot_object, traits) == "http_boot_uri"
-    return "" if stale else None
+    if params["target"] != "http" or not bw.uri_of(boot_object):
+        return None
+    return "" if http_boot.choose(boot_object, traits) == "http_boot_uri" else None
 
 
 def _predicted(params: dict[str, t.Any], before: bw.Words, uri: str | None) -> bw.Words:

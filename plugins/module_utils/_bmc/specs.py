@@ -11,6 +11,8 @@ from ansible.module_utils.basic import env_fallback
 
 from .power_plan import RESET_TYPES, SHUTDOWNS, STATES
 
+IPMI_RESET_TYPES = ("On", "ForceOff", "GracefulShutdown", "ForceRestart", "PowerCycle", "Nmi")
+
 # Read on the controller, also when the module runs elsewhere.
 FALLBACKS = {
     "bmc_username": "H200_RACK_BMC_USERNAME",
@@ -57,7 +59,7 @@ IPMI_POWER: dict[str, t.Any] = {
     "argument_spec": {
         **IPMI,
         **POWER,
-        "reset_type": {"type": "str", "choices": ["On", "ForceOff", "GracefulShutdown", "ForceRestart", "PowerCycle", "Nmi"]},
+        "reset_type": {"type": "str", "choices": list(IPMI_RESET_TYPES)},
     },
     "mutually_exclusive": [("state", "reset_type")],
     "required_one_of": [("state", "reset_type")],

@@ -64,9 +64,7 @@ def choose(paths: t.Sequence[str], wanted: str | None) -> str:
     hosts = [path for path in paths if is_host(path)]
     if len(hosts) == 1:
         return hosts[0]
-    raise BmcError(
-        "invalid", f"This BMC has several systems; set system_id to one of: {_listed(ids)}.", system_ids=ids
-    )
+    raise BmcError("invalid", f"This BMC has several systems; set system_id to one of: {_listed(ids)}.", system_ids=ids)
 
 
 def _listed(ids: t.Sequence[str]) -> str:
