@@ -8,11 +8,11 @@ from __future__ import annotations
 import typing as t
 
 from ansible_collections.h200.rack.plugins.module_utils._common.errors import InvalidInput
-from ansible_collections.h200.rack.plugins.module_utils._common.profiles import resolve
 
 from . import fields
 from .addresses import Subnet, parse_address, split_bmc_address
 from .problems import Problems
+from .profiles import Known
 from .servers import servers_of
 from .subnets import place
 
@@ -85,16 +85,20 @@ def _bmc(node: Node, subnets: t.Sequence[Subnet], problems: Problems) -> None:
         place(subnets, ip, "bmc", node["name"], "rack_bmc_address", problems)
 
 
-def _hardware(node: Node, user_profiles: t.Any, problems: Problems) -> None:
+def _profile(node: Node, known: Known, problems: Problems) -> None:
     node["profile_name"], node["profile"] = node["profile"], None
-    if node["profile_name"]:
-        try:
-            node["profile"] = resolve(node["profile_name"], user_profiles)
-        except InvalidInput as exc:
-            variable = str(exc.details.get("variable", "rack_profile"))
-            problems.add(
-                node["name"], variable, exc.msg[len(variable) + 2 :] if exc.msg.startswith(variable) else exc.msg
-            )
+    if not node["profile_name"]:
+        return
+    profile = known(node["profile_name"])
+    if not isinstance(profile, InvalidInput):
+        node["profile"] = profile
+        return
+    variable = str(profile.details.get("variable", "rack_profile"))
+    msg = profile.msg[len(variable) + 2 :] if profile.msg.startswith(f"{variable}: ") else profile.msg
+    problems.add(node["name"], variable, msg)
+
+
+def _console(node: Node, problems: Problems) -> None:
     if node["console"] == ():
         profile = node["profile"] or {}
         arch = node["arch"] or "x86_64"
@@ -138,7 +142,7 @@ def _servers(node: Node, mirrors: t.Any, boot_servers: t.Any, problems: Problems
 def complete(
     name: str,
     values: dict[str, t.Any],
-    user_profiles: t.Any,
+    known: Known,
     subnets: t.Sequence[Subnet],
     mirrors: t.Mapping[str, dict[str, t.Any]],
     boot_servers: t.Mapping[str, dict[str, t.Any]],
@@ -150,7 +154,8 @@ def complete(
     _name(node, problems)
     _networks(node, subnets, problems)
     _bmc(node, subnets, problems)
-    _hardware(node, user_profiles, problems)
+    _profile(node, known, problems)
+    _console(node, problems)
     _accounts(node)
     _servers(node, mirrors, boot_servers, problems)
     return node

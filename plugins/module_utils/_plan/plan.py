@@ -13,7 +13,8 @@ from .duplicates import Claim
 from .fields import NODE_FIELDS
 from .node import Node, complete
 from .problems import Problems
-from .reading import MISSING, read, read_fields
+from .profiles import Profiles
+from .reading import read, read_fields
 from .servers import read_servers
 from .slurm import check_declarable
 from .subnets import Subnets
@@ -44,15 +45,19 @@ def make_plan(
     mirrors = read_servers(groups.get("rack_mirrors", ()), hostvars, "rack_mirror_url", problems)
     boot_servers = read_servers(groups.get("rack_boot_servers", ()), hostvars, "rack_boot_url", problems)
     subnets = Subnets(problems)
+    profiles = Profiles()
     nodes: dict[str, Node] = {}
+    ledger_hosts: dict[str, None] = {}
     for name in names:
+        # Once only: Ansible makes all variables of a host anew for each look.
         variables = hostvars[name]
         values = read_fields(name, variables, NODE_FIELDS, problems)
         if not bmc_credentials:
             _check_credentials(name, variables, problems)
         seen = subnets.of(name, read(name, variables, "rack_subnets", problems))
-        profiles = read(name, variables, "rack_profiles", problems)
-        nodes[name] = complete(name, values, profiles, seen, mirrors, boot_servers, problems)
+        known = profiles.known_to(read(name, variables, "rack_profiles", problems))
+        nodes[name] = complete(name, values, known, seen, mirrors, boot_servers, problems)
+        ledger_hosts[read(name, variables, "rack_ledger_host", problems) or ""] = None
         if groups.get("rack_slurm_controllers"):
             check_declarable(nodes[name], problems)
     subnets.check_overlaps()
@@ -73,7 +78,7 @@ def make_plan(
         "mirrors": mirrors,
         "boot_servers": boot_servers,
         "mirror_urls": [mirror["url"] for mirror in mirrors.values()],
-        "ledger_host": _ledger_host(names, hostvars, groups, problems),
+        "ledger_host": _ledger_host(sorted(filter(None, map(str, ledger_hosts))), hostvars, groups, problems),
         "images": _images(nodes, selected),
         "arches": sorted({nodes[name]["arch"] for name in selected if nodes[name]["arch"]}),
         "problems": problems.concerning(
@@ -92,12 +97,11 @@ def _check_credentials(name: str, variables: t.Mapping[str, t.Any], problems: Pr
             problems.add(name, variable, f"missing, and {fallback} is not in the environment of the controller")
 
 
-def _ledger_host(names: t.Sequence[str], hostvars: HostVars, groups: Groups, problems: Problems) -> str:
+def _ledger_host(given: t.Sequence[str], hostvars: HostVars, groups: Groups, problems: Problems) -> str:
     """One host keeps the ledger: the one that all nodes name, or the first boot server."""
-    given = {read(name, hostvars[name], "rack_ledger_host", problems) for name in names} - set(MISSING)
     if len(given) > 1:
-        problems.add("", "rack_ledger_host", f"the nodes name several hosts: {', '.join(sorted(map(str, given)))}")
-    host = str(next(iter(given), "") or next(iter(groups.get("rack_boot_servers", ())), ""))
+        problems.add("", "rack_ledger_host", f"the nodes name several hosts: {', '.join(given)}")
+    host = next(iter([*given, *groups.get("rack_boot_servers", ())]), "")
     if not host:
         problems.add("", "rack_boot_servers", "the group rack_boot_servers is empty or absent")
     elif host not in hostvars:
