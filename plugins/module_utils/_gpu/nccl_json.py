@@ -1,0 +1,179 @@
+# Copyright (c) 2026 The h200.rack maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""nccl-tests' JSON output (-J, since 2.17.4), without the environment that it dumps. Private to h200.rack."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import typing as t
+
+from .nccl_model import Device, Log, Parameters, Row, Side, Table, Trouble
+
+
+def looks_like_json(text: str) -> bool:
+    return text.lstrip()[:1] == "{"
+
+
+def parse(text: str) -> Log:
+    """Never raises. A run without an end time crashed: its table has not ended."""
+    log = Log(empty=not text.strip())
+    document = _load(text)
+    if document is None:
+        return log
+    # A crashed run's file is cut, so its environment can only be dropped as text, before anything else is done.
+    document.pop("env", None)
+    results = document.get("results")
+    config = _mapping(document.get("config"))
+    if not isinstance(results, list) and not config:
+        return log
+    table = Table(columns=["size"], parameters=_parameters(config), ended=bool(document.get("end_time")))
+    table.devices = [_device(item) for item in _list(config.get("devices")) if isinstance(item, dict)]
+    if table.parameters is not None and table.devices:
+        table.ranks_stated = len(table.devices) * table.parameters.gpus * table.parameters.threads
+    table.collective = _collective(_list(document.get("args")))
+    rows = [_row(item) for item in _list(results) if isinstance(item, dict)]
+    table.rows = [row for row in rows if row is not None]
+    table.broken = [(None, False) for row in rows if row is None]
+    bounds = _mapping(document.get("out_of_bounds"))
+    count = _number(bounds.get("count"))
+    if count is not None:
+        table.out_of_bounds = int(count)
+        table.bounds_ok = count == 0 and _true(bounds.get("okay"))
+    average = _mapping(document.get("average_bus_bandwidth"))
+    table.average = _number(average.get("bandwidth"))
+    table.average_ok = {"true": True, "false": False}.get(str(average.get("okay")).lower())
+    log.nccl_version = _version(document.get("nccl_version"))
+    log.troubles = [Trouble("NCCL_ERROR", str(text)[:300]) for text in _list(document.get("errors")) if text]
+    log.tables.append(table)
+    return log
+
+
+def _load(text: str) -> t.Optional[dict[str, t.Any]]:
+    """The document, or as much of it as a crash left: open strings, lists and mappings are closed."""
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError):
+        document = _mended(text)
+    return document if isinstance(document, dict) else None
+
+
+def _mended(text: str) -> t.Any:
+    cut = re.sub(r'"env"\s*:\s*\[.*?\](?=\s*[,}])', '"env":[]', text, flags=re.S).rstrip()
+    for _ in range(64):
+        stack: list[str] = []
+        inside = escaped = False
+        for char in cut:
+            if escaped:
+                escaped = False
+            elif char == "\\":
+                escaped = inside
+            elif char == '"':
+                inside = not inside
+            elif not inside and char in "{[":
+                stack.append("}" if char == "{" else "]")
+            elif not inside and char in "}]" and stack:
+                stack.pop()
+        try:
+            return json.loads(cut + ('"' if inside else "") + "".join(reversed(stack)))
+        except (ValueError, RecursionError):
+            shorter = max(cut.rfind(","), cut.rfind("{"), cut.rfind("["))
+            if shorter <= 0:
+                return None
+            cut = cut[: shorter + (cut[shorter] != ",")] if shorter < len(cut) - 1 else cut[:shorter]
+    return None
+
+
+def _parameters(config: t.Mapping[str, t.Any]) -> t.Optional[Parameters]:
+    low, high = _number(config.get("minimum_bytes")), _number(config.get("maximum_bytes"))
+    if low is None or high is None:
+        return None
+    factor, step = _number(config.get("step_factor")), _number(config.get("step_bytes"))
+    validation = _number(config.get("validation"))
+    return Parameters(
+        int(low),
+        int(high),
+        int(factor if factor is not None else step or 0),
+        factor is not None,
+        int(_number(config.get("ngpus")) or 1),
+        int(_number(config.get("nthreads")) or 1),
+        None if validation is None else validation > 0,
+    )
+
+
+def _device(item: t.Mapping[str, t.Any]) -> Device:
+    number, rank = _number(item.get("device")), _number(item.get("rank"))
+    return Device(
+        -1 if rank is None else int(rank),
+        str(item.get("hostname", "")),
+        str(item.get("device_info", "")).strip(),
+        None if number is None else int(number),
+    )
+
+
+def _row(item: t.Mapping[str, t.Any]) -> t.Optional[Row]:
+    size, count, root = (_number(item.get(key)) for key in ("size", "count", "root"))
+    sides = []
+    for key in ("out_of_place", "in_place"):
+        value = item.get(key)
+        side = _side(value) if isinstance(value, dict) else None
+        if isinstance(value, dict) and side is None:
+            return None
+        sides.append(side)
+    if size is None or sides == [None, None]:
+        return None
+    return Row(
+        int(size),
+        None if count is None else int(count),
+        str(item.get("type", "")),
+        str(item["redop"]) if "redop" in item else None,
+        None if root is None else int(root),
+        sides[0],
+        sides[1],
+    )
+
+
+def _side(value: t.Mapping[str, t.Any]) -> t.Optional[Side]:
+    time, algbw, busbw = (_number(value.get(key)) for key in ("time", "alg_bw", "bus_bw"))
+    time = _number(value.get("cpu_time")) if time is None else time
+    if time is None or algbw is None or busbw is None:
+        return None
+    return Side(time, algbw, busbw, _number(value.get("nwrong")))
+
+
+def _collective(args: t.Sequence[t.Any]) -> t.Optional[str]:
+    found = re.search(r"(\w+?)_perf", str(args[0])) if args else None
+    return found.group(1) if found else None
+
+
+def _version(value: t.Any) -> t.Optional[str]:
+    code = _number(value)
+    if code is None:
+        return None
+    number = int(code)
+    return f"{number // 10000}.{number // 100 % 100}.{number % 100}"
+
+
+def _number(value: t.Any) -> t.Optional[float]:
+    """Numbers stand as numbers or as strings, NaN as "nan"."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+        return None
+    try:
+        number = float(value)
+    except (ValueError, OverflowError):
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _true(value: t.Any) -> bool:
+    return str(value).lower() == "true"
+
+
+def _mapping(value: t.Any) -> dict[str, t.Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _list(value: t.Any) -> list[t.Any]:
+    return value if isinstance(value, list) else []
