@@ -11,7 +11,8 @@ short_description: Make a munge key once, or give a host the cluster's
 version_added: 0.1.0
 description:
   - Without O(content), makes a random key when there is none, and leaves one that is there.
-  - With O(content), the host has that key afterwards. The key is binary, which M(ansible.builtin.copy) cannot take as text.
+  - With O(content), the host has that key afterwards. The key is binary, which M(ansible.builtin.copy) cannot
+    take as text.
   - The key is never returned, logged or shown in a diff; its digest is.
 options:
   path:

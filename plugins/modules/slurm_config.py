@@ -10,12 +10,15 @@ module: slurm_config
 short_description: Add, change and remove the nodes of a Slurm controller as one proven transaction
 version_added: 0.1.0
 description:
-  - Writes the node, GRES, partition and topology files of a Slurm controller for all nodes at once, and brings them into
+  - Writes the node, GRES, partition and topology files of a Slurm controller for all nodes at once, and brings
+    them into
     force with at most one restart or reconfigure, whichever the version needs.
-  - Before that, a throwaway slurmctld in a network of its own must have accepted the files. After it, the controller must
+  - Before that, a throwaway slurmctld in a network of its own must have accepted the files. After it, the
+    controller must
     be alive and know every node with the GRES declared; else the old files come back and the controller runs with them.
   - New nodes come up drained with the reason C(h200.rack:RUN:provisioning), whatever their slurmd does.
-  - Nodes that earlier calls declared stay, also when this call does not name them, so that runs for different racks do not
+  - Nodes that earlier calls declared stay, also when this call does not name them, so that runs for different
+    racks do not
     undo each other. O(absent_nodes) removes.
   - Two runs at once wait for each other. Must run as root on the controller.
 options:
@@ -66,7 +69,8 @@ options:
         default: []
       existing:
         description:
-          - Whether it is the site's own, in the site's file. It must exist then and take the nodes; C(Nodes=h200_rack) in
+          - Whether it is the site's own, in the site's file. It must exist then and take the nodes;
+            C(Nodes=h200_rack) in
             its line does.
         type: bool
         default: false
@@ -87,7 +91,8 @@ options:
     type: path
     default: /etc/slurm
   gres_detect:
-    description: How slurmd finds the GPUs; V(files) by O(gres_file), V(nvml) and V(nvidia) by the plugins of these names.
+    description:
+      - How slurmd finds the GPUs; V(files) by O(gres_file), V(nvml) and V(nvidia) by the plugins of these names.
     type: str
     choices: [files, nvml, nvidia]
     default: files
@@ -181,7 +186,8 @@ version:
   type: str
   returned: success
 code:
-  description: What kind of failure this is, such as C(invalid), C(config_refused), C(controller_died), C(strategy_refused).
+  description:
+    - What kind of failure this is, such as C(invalid), C(config_refused), C(controller_died), C(strategy_refused).
   type: str
   returned: failure
 rolled_back:

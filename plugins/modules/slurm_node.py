@@ -11,7 +11,8 @@ short_description: Drain, release and remove one Slurm node, and prove it
 version_added: 0.1.0
 description:
   - Brings one node of a running Slurm controller to a state with C(scontrol), and reads it back.
-  - A drain made here carries the reason C(h200.rack:RUN:CODE). Only such a drain is ever ended by O(state=resumed); what
+  - A drain made here carries the reason C(h200.rack:RUN:CODE). Only such a drain is ever ended by
+    O(state=resumed); what
     a person or another program drained is left alone and reported in RV(held_by).
   - Runs where C(scontrol) works, best on the controller. Slurm 22.05 and newer.
 options:
@@ -24,13 +25,15 @@ options:
       - V(present) waits until the node's slurmd registered, with O(gres) when that is given. It changes nothing.
       - V(drained) drains the node for O(reason).
       - V(resumed) releases a node that is drained for a reason of O(run_id) and whose O(records) admit it.
-      - V(absent) drains a dynamic node, waits for its jobs and deletes it. Nodes in the controller's files are removed by
+      - V(absent) drains a dynamic node, waits for its jobs and deletes it. Nodes in the controller's files are
+        removed by
         the role P(h200.rack.slurm#role), all at once.
     type: str
     choices: [present, drained, resumed, absent]
     default: present
   reason:
-    description: The code in the reason of a drain, one word such as C(GPU_COUNT). The prefix and the run are put before it.
+    description:
+      - The code in the reason of a drain, one word such as C(GPU_COUNT). The prefix and the run are put before it.
     type: str
     default: provisioning
   run_id:
@@ -192,7 +195,8 @@ held_by:
       description: When, as Slurm tells it.
       type: str
 code:
-  description: What kind of failure this is, such as C(GPU_COUNT), C(controller_unreachable), C(foreign_drain), C(timeout).
+  description:
+    - What kind of failure this is, such as C(GPU_COUNT), C(controller_unreachable), C(foreign_drain), C(timeout).
   type: str
   returned: failure
 """

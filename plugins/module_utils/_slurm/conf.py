@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import pathlib
 import re
 import typing as t
 
@@ -39,8 +40,7 @@ def read(path: str, opener: t.Callable[[str], str] | None = None) -> Conf:
 
 def _content(path: str) -> str:
     try:
-        with open(path, encoding="utf-8", errors="replace") as handle:
-            return handle.read()
+        return pathlib.Path(path).read_text(encoding="utf-8", errors="replace")
     except FileNotFoundError:
         return ""
 

@@ -42,7 +42,7 @@ def _judge_one(node: str, tier: str, record: Record, allow_simulated: bool) -> V
         return Verdict(
             False,
             "SIMULATED",
-            f"{node}: the {tier} acceptance record was made from simulated tools; it does not admit a node to a real cluster",
+            f"{node}: the {tier} acceptance record was made from simulated tools; it admits to no real cluster",
         )
     return Verdict(True, "", "")
 

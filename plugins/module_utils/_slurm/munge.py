@@ -25,7 +25,7 @@ class Outcome(t.NamedTuple):
 
 
 def ensure(path: str, content: str | None, owner: str, check_mode: bool) -> Outcome:
-    """``content`` is the key in Base64; without it any key that is there stays, and a random one is made when none is."""
+    """``content`` is the key in Base64; without it a key that is there stays, and one is made when none is."""
     wanted = None if content is None else _decode(content)
     there = atomic.read_or_none(path)
     changed = there is None if wanted is None else there != wanted

@@ -48,7 +48,7 @@ def snapshot(scontrol: Scontrol, name: str, deadline: Deadline) -> Node | None:
 
 
 def foreign(node: Node) -> bool:
-    """Drained by a person or another program: neither by us, nor by slurmctld for hardware that is less than declared."""
+    """Drained by a person or a program: neither by us, nor by slurmctld for hardware less than declared."""
     return node.drained and _reason.parse(node.reason) is None and not _is_rejection(node.reason)
 
 
@@ -222,7 +222,7 @@ def _wait_up(scontrol: Scontrol, request: Request, deadline: Deadline) -> Node:
             return node
         if not deadline.pause(POLL):
             raise DeadlineExceeded(
-                f"{request.name}: was resumed but is {node.state} after {request.wait:g} s ({node.reason or 'no reason'})",
+                f"{request.name}: resumed, but {node.state} after {request.wait:g} s ({node.reason or 'no reason'})",
                 node=request.name,
                 state=node.state,
             )
@@ -237,7 +237,7 @@ def absent(scontrol: Scontrol, request: Request, check_mode: bool) -> Outcome:
     if not before.dynamic:
         raise RackError(
             f"{request.name}: stands in the controller's files, not as a dynamic node; remove it with the role "
-            "h200.rack.slurm, tasks_from remove, which takes all nodes to remove at once and restarts the controller once",
+            "h200.rack.slurm, tasks_from remove, which takes all of them at once and restarts the controller once",
             code="static_node",
             node=request.name,
         )

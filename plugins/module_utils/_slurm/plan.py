@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import pathlib
 import typing as t
 
 from .._common.errors import InvalidInput
@@ -134,8 +135,7 @@ def _lacking_include(folder: str, name: str, ours: str) -> list[str]:
 
 def _read(path: str) -> str:
     try:
-        with open(path, encoding="utf-8", errors="replace") as handle:
-            return handle.read()
+        return pathlib.Path(path).read_text(encoding="utf-8", errors="replace")
     except FileNotFoundError:
         return ""
 

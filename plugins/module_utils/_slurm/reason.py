@@ -31,7 +31,7 @@ def make(run_id: str | None, code: str) -> Reason:
     """The reason for ``code`` in run ``run_id``. Raises :class:`InvalidInput` for what a later parse would not read."""
     if not run_id or not _WORD.fullmatch(run_id):
         raise InvalidInput(
-            f"run_id: {run_id!r} must be 1 to 80 letters, digits, '.', '_', '+' or '-'; it marks the drain as this run's"
+            f"run_id: {run_id!r} must be 1 to 80 letters, digits, '.', '_', '+' or '-'; it marks this run's drains"
         )
     if not _WORD.fullmatch(code):
         raise InvalidInput(

@@ -33,7 +33,7 @@ def load(content: bytes | None) -> Registry:
         return Registry({node.name: node for node in nodes}, document["applied"])
     except (ValueError, KeyError, TypeError) as exc:
         raise RackError(
-            f"{NAME} is not what h200.rack wrote ({exc}); restore it, or remove it to have it made anew from the inventory",
+            f"{NAME} is not what h200.rack wrote ({exc}); restore it, or remove it to have it made anew",
             code="bad_registry",
         ) from exc
 

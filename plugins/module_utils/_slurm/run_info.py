@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import pathlib
 import typing as t
 
 from .._common.deadline import Deadline
@@ -56,6 +57,5 @@ def files(folder: str) -> dict[str, str]:
         for part in (path, *sorted(conf.read(path).includes)):
             inside = os.path.relpath(part, folder)
             if not inside.startswith("..") and os.path.isfile(part):
-                with open(part, encoding="utf-8", errors="replace") as handle:
-                    found[inside] = handle.read()
+                found[inside] = pathlib.Path(part).read_text(encoding="utf-8", errors="replace")
     return found

@@ -10,6 +10,7 @@ saving, and with every node and controller name pointed at a closed port of this
 from __future__ import annotations
 
 import os
+import pathlib
 import pwd
 import re
 import shutil
@@ -29,7 +30,8 @@ _NOWHERE, _CLOSED_PORT = "127.0.0.2", 9
 _DROPPED = """
     StateSaveLocation SlurmctldLogFile SlurmctldPidFile SlurmctldDebug DebugFlags SlurmctldParameters
     SlurmctldHost SlurmctldAddr SlurmctldPort ControlMachine ControlAddr BackupController BackupAddr SlurmdPort
-    SlurmctldPrimaryOnProg SlurmctldPrimaryOffProg SuspendProgram ResumeProgram ResumeFailProgram SuspendTime RebootProgram
+    SlurmctldPrimaryOnProg SlurmctldPrimaryOffProg
+    SuspendProgram ResumeProgram ResumeFailProgram SuspendTime RebootProgram
     AccountingStorageType AccountingStorageHost AccountingStorageBackupHost AccountingStorageEnforce
     AccountingStorageTRES JobCompType PriorityType
 """
@@ -60,8 +62,7 @@ def run(folder: str, files: t.Mapping[str, bytes], timeout: float) -> list[str]:
         copy = os.path.join(work, "etc")
         shutil.copytree(folder, copy, symlinks=True)
         for name, content in files.items():
-            with open(os.path.join(copy, name), "wb") as handle:
-                handle.write(content)
+            pathlib.Path(copy, name).write_bytes(content)
         read = conf.read(os.path.join(copy, "slurm.conf"), _from_copy(folder, copy))
         _make_harmless(work, copy, read)
         return _errors(_start(work, copy, folder, timeout))
@@ -73,8 +74,7 @@ def _from_copy(folder: str, copy: str) -> t.Callable[[str], str]:
     def opener(path: str) -> str:
         inside = path.replace(folder, copy, 1) if path.startswith(f"{folder}/") else path
         try:
-            with open(inside, encoding="utf-8", errors="replace") as handle:
-                return handle.read()
+            return pathlib.Path(inside).read_text(encoding="utf-8", errors="replace")
         except FileNotFoundError:
             return ""
 
@@ -87,26 +87,22 @@ def _make_harmless(work: str, copy: str, read: conf.Conf) -> None:
     user = read.settings.get("slurmuser", "root")
     owner = pwd.getpwnam(user) if not user.isdigit() else pwd.getpwuid(int(user))
     os.chown(state, owner.pw_uid, owner.pw_gid)
-    for name in os.listdir(copy):
-        path = os.path.join(copy, name)
-        if name.endswith(".conf") and os.path.isfile(path):
-            _rewrite(path)
+    for path in pathlib.Path(copy).glob("*.conf"):
+        _rewrite(path)
     host = socket.gethostname().partition(".")[0]
-    with open(os.path.join(copy, "slurm.conf"), "a", encoding="utf-8") as handle:
+    with pathlib.Path(copy, "slurm.conf").open("a", encoding="utf-8") as handle:
         handle.write(
             f"\nSlurmctldHost={host}(127.0.0.1)\nSlurmctldPort={_free_port()}\nSlurmdPort={_CLOSED_PORT}\n"
             f"StateSaveLocation={state}\nSlurmctldPidFile={state}/slurmctld.pid\nSlurmctldDebug=info\n"
         )
-    with open(os.path.join(work, "hosts"), "w", encoding="utf-8") as handle:
-        handle.write("127.0.0.1 localhost\n")
-        handle.writelines(f"{_NOWHERE} {name}\n" for name in sorted(_all_names(read)))
+    lines = ["127.0.0.1 localhost", *(f"{_NOWHERE} {name}" for name in sorted(_all_names(read)))]
+    pathlib.Path(work, "hosts").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
 
-def _rewrite(path: str) -> None:
-    with open(path, encoding="utf-8", errors="surrogateescape") as handle:
-        lines = handle.readlines()
-    with open(path, "w", encoding="utf-8", errors="surrogateescape") as handle:
-        handle.writelines(harmless(line) for line in lines if not _DROPPED_LINE.match(line))
+def _rewrite(path: pathlib.Path) -> None:
+    lines = path.read_text(encoding="utf-8", errors="surrogateescape").splitlines(keepends=True)
+    kept = "".join(harmless(line) for line in lines if not _DROPPED_LINE.match(line))
+    path.write_text(kept, encoding="utf-8", errors="surrogateescape")
 
 
 def harmless(line: str) -> str:
@@ -134,7 +130,7 @@ def _all_names(read: conf.Conf) -> set[str]:
 def _start(work: str, copy: str, folder: str, timeout: float) -> str:
     log = os.path.join(work, "log")
     hosts = os.path.join(work, "hosts")
-    with open(log, "wb") as handle:
+    with pathlib.Path(log).open("wb") as handle:
         argv = ["unshare", "--mount", "sh", "-c", _SCRIPT, "trial", copy, folder, hosts]
         with subprocess.Popen(
             argv, stdin=subprocess.DEVNULL, stdout=handle, stderr=handle, start_new_session=True
@@ -162,8 +158,7 @@ def _watch(process: subprocess.Popen[bytes], log: str, timeout: float) -> str:
 
 
 def _tail(path: str) -> str:
-    with open(path, encoding="utf-8", errors="replace") as handle:
-        return handle.read()
+    return pathlib.Path(path).read_text(encoding="utf-8", errors="replace")
 
 
 def _why(said: str) -> str:

@@ -56,7 +56,7 @@ def supported(version: Version) -> Version:
     """``version`` itself, when this collection knows how to change a controller of it."""
     if version.release < OLDEST:
         raise RackError(
-            f"Slurm {version} is older than 22.05, the oldest that h200.rack drives; upgrade Slurm before registering nodes",
+            f"Slurm {version} is older than 22.05, the oldest that h200.rack drives; upgrade it first",
             code="unsupported_version",
             version=str(version),
         )

@@ -1,0 +1,34 @@
+# Copyright (c) 2026 The h200.rack maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""node_check: gather until the checks pass or the time is up. Private to h200.rack."""
+
+from __future__ import annotations
+
+import typing as t
+
+from .._common.deadline import Deadline
+from . import gather, judge
+
+# What becomes true by itself a while after boot; the rest does not get better by waiting.
+_SETTLING = ("time_sync", "network.", "gpu_devices")
+POLL = 1.0
+
+
+def run(params: t.Mapping[str, t.Any], command: gather.Run, deadline: Deadline | None = None) -> dict[str, t.Any]:
+    deadline = deadline or Deadline(params["wait"])
+    units = list(params["units"])
+    while True:
+        facts = gather.gather(command, params["users"], units, params["cloud_init_timeout"])
+        checks = judge.judge(facts, params)
+        wrong = [check for check in checks if check.verdict != judge.PASS]
+        settling = wrong and all(check.name.startswith(_SETTLING) for check in wrong)
+        if not settling or not deadline.pause(POLL):
+            break
+    return {
+        "verdict": judge.FAIL if wrong else judge.PASS,
+        "failed_checks": [check.name for check in wrong],
+        "checks": [check.as_dict() for check in checks],
+        "boot_id": facts["boot_id"],
+        "units": facts["units"],
+    }
