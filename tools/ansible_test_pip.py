@@ -16,10 +16,12 @@ import ansible_test
 
 SCRIPT = """\
 import ensurepip
+import os
 import runpy
 import sys
 
 ensurepip.bootstrap(default_pip=True)
+os.environ.pop("PIP_CONFIG_FILE", None)  # ensurepip hides the machine's pip.conf, with its certificates and mirrors
 sys.argv[1:] = ["install", *(a for a in sys.argv[1:] if a not in ("--no-setuptools", "--no-wheel"))]
 runpy.run_module("pip", run_name="__main__", alter_sys=True)
 """
@@ -32,7 +34,7 @@ def main() -> None:
         raise SystemExit("tools/ansible_test_pip.py: this ansible-test names its pip in another way; look there")
     name = f"get_pip_{version.group(1).replace('.', '_')}.py"
     path = pathlib.Path("~/.ansible/test/cache", name).expanduser()
-    if not path.exists():
+    if not path.exists() or path.read_text(encoding="utf-8") != SCRIPT:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(SCRIPT, encoding="utf-8")
 
