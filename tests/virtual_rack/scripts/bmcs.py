@@ -4,7 +4,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Start the BMCs of the virtual rack's nodes, inside the box; tell what was changed, one line each.
 
-The plan comes as JSON: {"state": …, "sushy_venv": …, "domain": …, "username": …,
+The plan comes as JSON: {"state": …, "sushy_venv": …, "ipmi_emu": …, "domain": …, "username": …,
 "bmcs": {NODE: {"protocol": …, "address": …, "password": …}}}.
 """
 
@@ -62,19 +62,17 @@ def htpasswd(bmc: dict, home: pathlib.Path, plan: dict) -> None:
 def redfish(name: str, bmc: dict, home: pathlib.Path, plan: dict, log: str) -> bool:
     certificate(name, bmc, home, plan)
     htpasswd(bmc, home, plan)
-    (home / "state").mkdir(exist_ok=True)
     emulator = f"{plan['sushy_venv']}/bin/sushy-emulator"
     python = str(pathlib.Path(plan["sushy_venv"], "bin/python").resolve())
-    started = daemon.start(f"{name}-bmc", [emulator, "--config", str(home / "sushy.conf")], log, executable=python,
+    started = daemon.start(f"{name}-bmc", [emulator, "--config", f"{home}.conf"], log, executable=python,
                            environment={"TMPDIR": str(home / "state"), "PYTHONUNBUFFERED": "1"})  # fmt: skip
     daemon.wait(f"the Redfish BMC of {name}", functools.partial(accepts, bmc["address"], 443), 60, log)
     return started
 
 
 def ipmi(name: str, bmc: dict, home: pathlib.Path, plan: dict, log: str) -> bool:
-    (home / "state").mkdir(exist_ok=True)
-    started = daemon.start(f"{name}-bmc", ["/usr/bin/ipmi_sim", "--config-file", str(home / "lan.conf"),
-                           "--command-file", str(home / "ipmi.emu"), "--state-dir", str(home / "state"),
+    started = daemon.start(f"{name}-bmc", ["/usr/bin/ipmi_sim", "--config-file", f"{home}.conf",
+                           "--command-file", plan["ipmi_emu"], "--state-dir", str(home / "state"),
                            "--nostdio"], log)  # fmt: skip
     daemon.wait(f"the IPMI BMC of {name}", functools.partial(pongs, bmc["address"]), 30, log)
     return started
@@ -106,6 +104,7 @@ def main() -> None:
     authority(state)
     for name, bmc in plan["bmcs"].items():
         home = state / "bmcs" / name
+        (home / "state").mkdir(parents=True, exist_ok=True)
         start = redfish if bmc["protocol"] == "redfish" else ipmi
         if start(name, bmc, home, plan, f"{state}/log/{name}-bmc.log"):
             print(name, bmc["protocol"], "started")

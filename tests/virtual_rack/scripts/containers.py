@@ -4,7 +4,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Start the containers of the virtual rack, inside its box; tell what was changed, one line each.
 
-The plan comes as JSON: {"root": …, "state": …, "public_key": …, "containers": {NAME: {"address": …, "bind": {…}}}}.
+The plan comes as JSON: {"root": …, "state": …, "domain": …, "hosts": …,
+"containers": {NAME: {"address": …, "bind": {…}}}}.
 A container is an overlay over the shared root, so it starts in an instant and what a role changes stays its own.
 """
 
@@ -30,12 +31,22 @@ def write(path: pathlib.Path, text: str, mode: int = 0o644) -> None:
     path.chmod(mode)
 
 
+def login_key(state: pathlib.Path) -> str:
+    """The public part of the key that everybody in the rack logs in with, made with the rack."""
+    key = state / "id_ed25519"
+    if not key.with_suffix(".pub").exists():
+        key.unlink(missing_ok=True)
+        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "virtual-rack", "-f", key], check=True)
+        print("login key")
+    return key.with_suffix(".pub").read_text()
+
+
 def own_files(name: str, upper: pathlib.Path, plan: dict) -> None:
     """What tells this container from the others: laid into its layer before its first start."""
     if (upper / "etc/hostname").exists():
         return
     write(upper / "etc/machine-id", uuid.uuid5(uuid.NAMESPACE_DNS, f"{name}.{plan['domain']}").hex + "\n", 0o444)
-    write(upper / "root/.ssh/authorized_keys", plan["public_key"] + "\n", 0o600)
+    write(upper / "root/.ssh/authorized_keys", login_key(pathlib.Path(plan["state"])), 0o600)
     for directory in ("root", "root/.ssh"):
         (upper / directory).chmod(0o700)
     key = upper / "etc/ssh/ssh_host_ed25519_key"
@@ -62,6 +73,8 @@ def mount_layers(name: str, plan: dict) -> pathlib.Path:
 
 
 def start(name: str, container: dict, plan: dict) -> None:
+    for source in container["bind"].values():
+        pathlib.Path(source).mkdir(parents=True, exist_ok=True)
     merged = mount_layers(name, plan)
     group = pathlib.Path("/sys/fs/cgroup", name)
     group.mkdir(exist_ok=True)
@@ -70,7 +83,7 @@ def start(name: str, container: dict, plan: dict) -> None:
         "--register=no", "--keep-unit",   # there is no systemd around it to register with
         f"--network-namespace-path=/run/netns/{name}", "--capability=CAP_NET_ADMIN,CAP_NET_RAW",
         "--resolv-conf=off", "--timezone=off", "--link-journal=no", "--console=pipe",
-        *(f"--bind-ro={source}:{target}" for target, source in container.get("bind", {}).items()),
+        *(f"--bind-ro={source}:{target}" for target, source in container["bind"].items()),
     ]  # fmt: skip
     # systemd in the container makes its groups below the one that nspawn runs in, so each needs its own.
     if daemon.start(name, nspawn, f"{plan['state']}/log/{name}.log", cgroup=str(group)):

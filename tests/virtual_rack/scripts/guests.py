@@ -30,15 +30,17 @@ def main() -> None:
             defined[name].destroy()
         defined[name].undefineFlags(libvirt.VIR_DOMAIN_UNDEFINE_KEEP_NVRAM)
         shutil.rmtree(nodes / name, ignore_errors=True)
+        (nodes / f"{name}.xml").unlink(missing_ok=True)
         print(name, "removed")
     for name in plan["nodes"]:
+        (nodes / name).mkdir(exist_ok=True)
         disk = nodes / name / "disk.raw"
         if not disk.exists():
             with disk.open("wb") as file:
                 os.truncate(file.fileno(), plan["disk_bytes"])
             print(name, "disk")
         if name not in defined or name in plan["changed"]:
-            connection.defineXML((nodes / name / "domain.xml").read_text())
+            connection.defineXML((nodes / f"{name}.xml").read_text())
             print(name, "defined")
 
 

@@ -2,11 +2,12 @@
 # Copyright (c) 2026 The h200.rack maintainers
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Start virtlogd, libvirtd and boot_order.py inside the virtual rack's box: hypervisor.py LOG_DIRECTORY."""
+"""Start virtlogd, libvirtd and boot_order.py inside the virtual rack's box: hypervisor.py LOGS CONFIGURATION."""
 
 from __future__ import annotations
 
 import pathlib
+import shutil
 import subprocess
 import sys
 
@@ -17,7 +18,9 @@ PYTHON = "/usr/bin/python3"
 
 
 def main() -> None:
-    logs = sys.argv[1]
+    logs, configuration = sys.argv[1:]
+    for file in pathlib.Path(configuration).iterdir():
+        shutil.copy(file, "/etc/libvirt")   # the box's own
     for name in ("virtlogd", "libvirtd"):
         if daemon.start(name, [f"/usr/sbin/{name}"], f"{logs}/{name}.log"):
             print(name, "started")
