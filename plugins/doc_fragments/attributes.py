@@ -18,8 +18,5 @@ attributes:
     description: Run again with the same options while nothing else has changed, the module does nothing.
   platform:
     description: Target OS/families that can be operated against.
-  async:
-    description: Supports being used with the C(async) keyword.
-  action:
-    description: Has a corresponding action plugin, so that it (or a part of it) is executed on the controller.
+    support: N/A
 """

@@ -34,11 +34,13 @@ options:
     default: 30
 attributes:
   action:
+    description: Has a corresponding action plugin, so that it (or a part of it) is executed on the controller.
     support: full
     details:
       - The work is done in the controller's own process; no connection to the inventory host is made.
       - With C(delegate_to) and a connection that is not local, the module runs on that host, which needs the library.
   async:
+    description: Supports being used with the C(async) keyword.
     support: none
     details: Raise C(forks) instead; a waiting task costs the controller next to nothing.
   check_mode:
