@@ -80,7 +80,7 @@ options:
     description:
       - The zstd level, V(1) to V(19). Higher ones take longer to publish and not longer to write.
     type: int
-    default: 6
+    default: 3
   signing_key:
     description:
       - Path of an ed25519 private key in PEM form (C(openssl genpkey -algorithm ed25519)). Without one the image is
@@ -166,7 +166,7 @@ def main() -> None:
             "arch": {"type": "str", "choices": ["x86_64", "aarch64"], "default": "x86_64"},
             "boot": {"type": "str", "choices": ["auto", "uefi", "bios", "both"], "default": "auto"},
             "chunk_size": {"type": "int", "default": 4194304},
-            "compression_level": {"type": "int", "default": 6},
+            "compression_level": {"type": "int", "default": 3},
             "signing_key": {"type": "path", "no_log": False},
             "minimum_disk": {"type": "int"},
             "contents": {"type": "dict", "default": {}},

@@ -6,7 +6,9 @@
 from __future__ import annotations
 
 import hashlib
+import threading
 import time
+import typing as t
 
 from ansible_collections.h200.rack.plugins.module_utils._common.errors import RackError
 
@@ -21,6 +23,9 @@ try:
 except ImportError as exc:
     zstandard = None
     ZSTANDARD_ERROR = exc
+
+
+_local = threading.local()
 
 
 class CorruptChunk(RackError):
@@ -53,13 +58,20 @@ def fetch_wire(pool: Pool, path: str, chunk: Chunk, total: int, wire: memoryview
     return givers
 
 
+def _decompressor() -> t.Any:
+    """This thread's decompressor: its workspace is kept from chunk to chunk."""
+    if not hasattr(_local, "decompressor"):
+        _local.decompressor = zstandard.ZstdDecompressor()
+    return _local.decompressor
+
+
 def unpack(chunk: Chunk, wire: memoryview, raw: memoryview) -> None:
     """Unpack the frame into ``raw``, which has exactly the chunk's length, and check every byte of it."""
     try:
         if zstandard.get_frame_parameters(wire).content_size != chunk.raw_length:
             raise CorruptChunk(f"the frame at {chunk.wire_offset} says another size than {chunk.raw_length}")
         # A frame that comes whole and knows its size is unpacked into the given buffer without a copy.
-        with zstandard.ZstdDecompressor().stream_reader(wire, read_across_frames=False) as reader:
+        with _decompressor().stream_reader(wire, read_across_frames=False) as reader:
             filled = 0
             while filled < len(raw):
                 count = reader.readinto(raw[filled:] if filled else raw)

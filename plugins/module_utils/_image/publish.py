@@ -59,7 +59,7 @@ class Request(t.NamedTuple):
     arch: str = "x86_64"
     boot: str = "auto"
     chunk_size: int = 4 * 1024 * 1024
-    level: int = 6
+    level: int = 3
     signing_key: str | None = None
     minimum_disk: int | None = None
     contents: dict[str, str] = {}
@@ -102,6 +102,8 @@ def _check(request: Request) -> None:
     if request.chunk_size < _HEAD:
         # The first chunk must hold the partition table, which the writer completes before it writes it last.
         raise InvalidInput(f"chunk_size: {request.chunk_size} is less than {_HEAD}")
+    if not 1 <= request.level <= 19:
+        raise InvalidInput(f"compression_level: {request.level} is not from 1 to 19")
     if not os.path.isfile(request.source):
         raise InvalidInput(f"source: {request.source} is not a file")
     if request.signing_key and not os.path.isfile(request.signing_key):
