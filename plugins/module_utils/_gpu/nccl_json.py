@@ -20,7 +20,7 @@ def looks_like_json(text: str) -> bool:
 def parse(text: str) -> Log:
     """Never raises. A run without an end time crashed: its table has not ended."""
     log = Log(empty=not text.strip())
-    document = _load(text)
+    document, whole = _load(text)
     if document is None:
         return log
     # A crashed run's file is cut, so its environment can only be dropped as text, before anything else is done.
@@ -29,7 +29,7 @@ def parse(text: str) -> Log:
     config = _mapping(document.get("config"))
     if not isinstance(results, list) and not config:
         return log
-    table = Table(columns=["size"], parameters=_parameters(config), ended=bool(document.get("end_time")))
+    table = Table(columns=["size"], parameters=_parameters(config), ended=whole and bool(document.get("end_time")))
     table.devices = [_device(item) for item in _list(config.get("devices")) if isinstance(item, dict)]
     if table.parameters is not None and table.devices:
         table.ranks_stated = len(table.devices) * table.parameters.gpus * table.parameters.threads
@@ -51,13 +51,13 @@ def parse(text: str) -> Log:
     return log
 
 
-def _load(text: str) -> t.Optional[dict[str, t.Any]]:
-    """The document, or as much of it as a crash left: open strings, lists and mappings are closed."""
+def _load(text: str) -> tuple[t.Optional[dict[str, t.Any]], bool]:
+    """The document, or as much of it as a crash left (open strings, lists and mappings closed), and if it is whole."""
     try:
-        document = json.loads(text)
+        document, whole = json.loads(text), True
     except (ValueError, RecursionError):
-        document = _mended(text)
-    return document if isinstance(document, dict) else None
+        document, whole = _mended(text), False
+    return (document if isinstance(document, dict) else None), whole
 
 
 def _mended(text: str) -> t.Any:
