@@ -41,7 +41,7 @@ def check(options: t.Mapping[str, t.Any]) -> None:
     if not options.get("hostname"):
         raise InvalidInput("seed: hostname is missing")
     for key, kind in (("users", list), ("network_config", dict), ("user_data", dict)):
-        if not isinstance(options.get(key) or kind(), kind):
+        if options.get(key) is not None and not isinstance(options[key], kind):
             raise InvalidInput(f"seed: {key} is not a {'list' if kind is list else 'mapping'}")
 
 

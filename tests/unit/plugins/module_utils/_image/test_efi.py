@@ -1,0 +1,55 @@
+# Copyright (c) 2026 The h200.rack maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+import pytest
+from ansible_collections.h200.rack.plugins.module_utils._image import efi
+
+OUTPUT = """BootCurrent: 0003
+Timeout: 0 seconds
+BootOrder: 0000,0001,0003,0002
+Boot0000* UiApp\tFvVol(7cb8bdc9)
+Boot0001* debian\tHD(1,GPT,aaaa)/File(\\EFI\\debian\\shimx64.efi)
+Boot0002* h200.rack\tHD(1,GPT,bbbb)/File(\\EFI\\debian\\grubx64.efi)
+Boot0003* UEFI PXEv4 (MAC:525400000001)\tPciRoot(0x0)/MAC(525400000001,1)/IPv4(0.0.0.0)
+"""
+
+
+def test_entries_and_order_are_read() -> None:
+    entries, order = efi.parse(OUTPUT)
+    assert order == ["0000", "0001", "0003", "0002"]
+    assert [entry.number for entry in entries] == ["0000", "0001", "0002", "0003"]
+    assert [entry.number for entry in entries if entry.is_network] == ["0003"]
+
+
+@pytest.mark.parametrize(
+    ("policy", "order"),
+    [
+        ("network_first", ["0003", "0002", "0000", "0001"]),
+        ("disk_first", ["0002", "0000", "0001", "0003"]),
+        ("keep", ["0000", "0001", "0003", "0002"]),
+    ],
+)
+def test_the_order_follows_the_policy(policy, order) -> None:
+    entries, before = efi.parse(OUTPUT)
+    assert efi.ordered(entries, before, "0002", policy) == order
+
+
+def test_an_order_that_names_vanished_entries_is_cleaned() -> None:
+    entries, _order = efi.parse(OUTPUT)
+    assert efi.ordered(entries, ["0009", "0000"], "0002", "keep") == ["0000", "0002"]
+
+
+@pytest.mark.parametrize(
+    ("files", "chosen"),
+    [
+        (["\\EFI\\BOOT\\BOOTX64.EFI"], "\\EFI\\BOOT\\BOOTX64.EFI"),
+        (["\\EFI\\BOOT\\BOOTX64.EFI", "\\EFI\\debian\\grubx64.efi"], "\\EFI\\debian\\grubx64.efi"),
+        (["\\EFI\\debian\\grubx64.efi", "\\EFI\\debian\\shimx64.efi"], "\\EFI\\debian\\shimx64.efi"),
+        (["\\EFI\\x\\mmx64.efi"], None),
+        ([], None),
+    ],
+)
+def test_the_loader_of_the_distribution_comes_before_the_removable_path(files, chosen) -> None:
+    assert efi.choose_loader(files, "x64") == chosen
