@@ -20,6 +20,7 @@ SIMULATED_MARKER = "/etc/h200-rack/simulated"
 
 COMMANDS: dict[str, tuple[str, ...]] = {
     "query": ("nvidia-smi", "-q"),
+    "csv": ("nvidia-smi", "--query-gpu=index,name,memory.total,driver_version,power.limit,pstate", "--format=csv"),
     "nvlink": ("nvidia-smi", "nvlink", "--status"),
     "topology": ("nvidia-smi", "topo", "-m"),
     "fm_version": ("nv-fabricmanager", "--version"),

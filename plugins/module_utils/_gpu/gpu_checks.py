@@ -39,6 +39,14 @@ def check_gpus(node: Node) -> Check:
             "GPU_COUNT",
             "nvidia-smi counts other GPUs than it describes: its output was cut, or a GPU went away meanwhile",
         )
+    if node.csv.gpus and len(node.csv.gpus) != len(gpus):
+        return failed(
+            "gpus",
+            {**measured, "second_query": len(node.csv.gpus)},
+            expected,
+            "GPU_COUNT",
+            "two queries one after the other saw other numbers of GPUs: one comes and goes",
+        )
     wrong = [gpu.bus_id for gpu in gpus if model is not None and gpu.model not in (None, model)]
     if wrong:
         return failed("gpus", measured, expected, "GPU_MODEL", f"another model at {', '.join(wrong)}: wrong profile?")

@@ -14,7 +14,7 @@ from .node import Node, Profile
 
 # name: (the check, what of collect.COMMANDS it needs)
 CHECKS: dict[str, tuple[t.Callable[[Node], Check], tuple[str, ...]]] = {
-    "gpus": (gpu_checks.check_gpus, ("query",)),
+    "gpus": (gpu_checks.check_gpus, ("query", "csv")),
     "power_limit": (gpu_checks.check_power_limit, ("query",)),
     "persistence": (gpu_checks.check_persistence, ("query",)),
     "ecc": (gpu_checks.check_ecc, ("query",)),

@@ -27,6 +27,7 @@ class Node:
         self.baseline = baseline
         self.query = evidence.output("query")
         self.smi = smi.parse_query(self.query.out)
+        self.csv = smi.parse_csv(evidence.output("csv").out)
         self.links = wiring.parse_nvlink(evidence.output("nvlink").out)
         self.topology = wiring.parse_topology(evidence.output("topology").out)
         self.fm_version = fm_version(evidence.output("fm_version").out)

@@ -73,13 +73,13 @@ class Xid:
 
 
 def parse(text: str) -> list[Xid]:
-    """Every kind of Xid and SXid of a kernel log once, with how often it came; the worst 154 of a GPU counts."""
-    found: dict[tuple[int, str, bool, str], Xid] = {}
+    """Every kind of Xid and SXid of a kernel log once, with how often it came; a GPU's last 154 is its state."""
+    found: dict[tuple[int, str, bool], Xid] = {}
     for line in text.splitlines():
         xid = _of_line(line)
         if xid is None:
             continue
-        key = (xid.number, xid.bus_id, xid.switch, xid.action)
+        key = (xid.number, xid.bus_id, xid.switch)
         seen = found.get(key)
         found[key] = dataclasses.replace(xid, count=seen.count + 1) if seen else xid
     return list(found.values())
