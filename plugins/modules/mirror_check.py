@@ -178,6 +178,7 @@ problems:
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.h200.rack.plugins.module_utils._common.errors import RackError
 from ansible_collections.h200.rack.plugins.module_utils._mirror.check import Settings, Wanted, check, parse_image
+from ansible_collections.h200.rack.plugins.module_utils._mirror.unpack import find
 
 
 def main():
@@ -193,7 +194,8 @@ def main():
         supports_check_mode=True,
     )
     params = module.params
-    settings = Settings(params["sample"], params["timeout"], params["ca_path"])
+    unpack = find(module.run_command, module.get_bin_path("zstd"))
+    settings = Settings(params["sample"], params["timeout"], params["ca_path"], unpack=unpack)
     try:
         wanted = [parse_image(image) for image in params["images"]]
         wanted += [Wanted("ramdisk", arch) for arch in params["ramdisks"]]

@@ -10,9 +10,10 @@ import hashlib
 import random
 import typing as t
 
-from . import manifest, unpack
+from . import manifest
 from .client import Client, MirrorProblem
 from .manifest import MANIFEST, MAX_MANIFEST, WIRE, Published
+from .unpack import Unpack
 
 Row = dict[str, t.Any]
 
@@ -34,6 +35,7 @@ class Settings(t.NamedTuple):
     timeout: float = 10.0
     ca_path: t.Optional[str] = None
     parallel: int = 16
+    unpack: t.Optional[Unpack] = None
 
 
 def parse_image(text: str) -> Wanted:
@@ -80,10 +82,10 @@ def _check_sizes(client: Client, folder: str, published: Published) -> int:
     return sum(published.files.values())
 
 
-def _sample(client: Client, folder: str, published: Published, row: Row, count: int) -> None:
+def _sample(client: Client, folder: str, published: Published, row: Row, settings: Settings) -> None:
     """Take some chunks as a node would, and look into them where zstd can be unpacked here."""
-    decode = unpack.find()
-    pieces = random.sample(published.pieces, min(count, len(published.pieces)))
+    decode = settings.unpack
+    pieces = random.sample(published.pieces, min(settings.sample, len(published.pieces)))
     for piece in pieces:
         path = f"{folder}/{WIRE}"
         answer = client.piece(path, piece.offset, piece.length, published.files[WIRE])
@@ -98,14 +100,14 @@ def _sample(client: Client, folder: str, published: Published, row: Row, count: 
     row["throughput"] = int(row["sampled_bytes"] / row["seconds"]) if row["seconds"] else 0
 
 
-def _sha256(decode: unpack.Unpack, data: bytes) -> str:
+def _sha256(decode: Unpack, data: bytes) -> str:
     try:
         return hashlib.sha256(decode(data)).hexdigest()
     except Exception:  # each way to unpack has errors of its own; all mean that this is no whole frame
         return ""
 
 
-def check_one(client: Client, wanted: Wanted, sample: int) -> Row:
+def check_one(client: Client, wanted: Wanted, settings: Settings) -> Row:
     """The row of one mirror and one thing published. Never raises: what is wrong is in ``code`` and ``msg``."""
     row = _row(client.url, wanted)
     try:
@@ -117,7 +119,7 @@ def check_one(client: Client, wanted: Wanted, sample: int) -> Row:
         published = manifest.read(wanted.kind, data, row["digest"], f"{client.url}/{folder}/{MANIFEST}")
         row["size"] = _check_sizes(client, folder, published)
         if wanted.kind == "image":
-            _sample(client, folder, published, row, sample)
+            _sample(client, folder, published, row, settings)
     except MirrorProblem as exc:
         row["code"], row["msg"] = exc.code, exc.msg
     row["seconds"] = round(row["seconds"], 4)
@@ -136,7 +138,7 @@ def _check_mirror(url: str, wanted: t.Sequence[Wanted], settings: Settings) -> l
                 # It was asked once; time-outs do not add up.
                 rows.append({**_row(url, item), "code": rows[-1]["code"], "msg": rows[-1]["msg"]})
             else:
-                rows.append(check_one(client, item, settings.sample))
+                rows.append(check_one(client, item, settings))
     finally:
         client.close()
     return rows

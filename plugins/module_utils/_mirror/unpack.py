@@ -5,26 +5,27 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 import typing as t
 
 Unpack = t.Callable[[bytes], bytes]
+#: The method of this name of a module.
+RunCommand = t.Callable[..., tuple[int, bytes, bytes]]
 
 
-def _command(path: str) -> Unpack:
+def _command(path: str, run_command: RunCommand) -> Unpack:
     def unpack(data: bytes) -> bytes:
-        return subprocess.run([path, "-dcq"], input=data, capture_output=True, check=True).stdout
+        _rc, out, _err = run_command([path, "-dcq"], data=data, binary_data=True, encoding=None, check_rc=False)
+        return out
 
     return unpack
 
 
-def find() -> t.Optional[Unpack]:
-    """The best way there is; None when this host cannot unpack zstd."""
+def find(run_command: t.Optional[RunCommand] = None, zstd: t.Optional[str] = None) -> t.Optional[Unpack]:
+    """The best way there is; None when this host cannot unpack. ``zstd`` is the command's path, where it has one."""
     try:
-        from compression import zstd  # Python 3.14
+        from compression import zstd as standard  # Python 3.14
 
-        return zstd.decompress
+        return standard.decompress
     except ImportError:
         pass
     try:
@@ -32,6 +33,4 @@ def find() -> t.Optional[Unpack]:
 
         return lambda data: zstandard.ZstdDecompressor().decompressobj().decompress(data)
     except ImportError:
-        pass
-    path = shutil.which("zstd")
-    return _command(path) if path else None
+        return _command(zstd, run_command) if zstd and run_command else None

@@ -11,9 +11,9 @@ import threading
 
 import pytest
 import zstandard
-from ansible_collections.h200.rack.plugins.module_utils._mirror import unpack
 from ansible_collections.h200.rack.plugins.module_utils._mirror.check import Settings, Wanted, check, parse_image
 from ansible_collections.h200.rack.plugins.module_utils._mirror.client import MirrorProblem
+from ansible_collections.h200.rack.plugins.module_utils._mirror.unpack import find
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -106,7 +106,7 @@ def mirrors():
 
 def ask(mirrors, *images, ramdisks=(), **settings):
     wanted = [parse_image(image) for image in images] + [Wanted("ramdisk", arch) for arch in ramdisks]
-    return check([mirror.url for mirror in mirrors], wanted, Settings(**{"timeout": 5, **settings}))
+    return check([mirror.url for mirror in mirrors], wanted, Settings(**{"timeout": 5, "unpack": find(), **settings}))
 
 
 def codes(result):
@@ -138,10 +138,9 @@ def test_a_flipped_byte_is_found(mirrors):
     assert codes(ask(mirrors[:1], "debian12", sample=9)) == ["damaged"]
 
 
-def test_without_zstd_nothing_is_called_verified(mirrors, monkeypatch):
+def test_without_zstd_nothing_is_called_verified(mirrors):
     mirrors[0].publish()
-    monkeypatch.setattr(unpack, "find", lambda: None)
-    result = ask(mirrors[:1], "debian12")
+    result = ask(mirrors[:1], "debian12", unpack=None)
     assert result["problems"] == []
     assert result["rows"][0]["verified"] is False
 
