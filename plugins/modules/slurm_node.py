@@ -44,6 +44,12 @@ options:
   gres:
     description: The GRES that the node must have, such as C(gpu:h200:8).
     type: str
+  restarted_from:
+    description:
+      - With O(state=present), the RV(slurmd_start) that was seen before slurmd was started anew.
+      - The controller keeps what an earlier slurmd told it, also while the new one does not come up. That is not taken
+        for the new one's registration.
+    type: str
   wait:
     description: Seconds for the whole, waiting for a controller that is away included.
     type: float
@@ -166,6 +172,10 @@ registered:
   description: Whether the node's slurmd has spoken with the controller since one of them started.
   type: bool
   returned: when present
+slurmd_start:
+  description: When the node's slurmd started, as it told the controller.
+  type: str
+  returned: when present
 drained:
   description: Whether the node takes no new jobs.
   type: bool
@@ -221,6 +231,7 @@ def argument_spec():
         "reason": {"type": "str", "default": "provisioning"},
         "run_id": {"type": "str"},
         "gres": {"type": "str"},
+        "restarted_from": {"type": "str"},
         "wait": {"type": "float", "default": 120},
         "wait_for_jobs": {"type": "bool", "default": False},
         "foreign_drain": {"type": "str", "choices": ["fail", "keep"], "default": "fail"},

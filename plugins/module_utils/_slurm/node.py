@@ -12,6 +12,7 @@ import typing as t
 
 from .._common.deadline import Deadline
 from .._common.errors import DeadlineExceeded, RackError
+from . import evidence
 from . import reason as _reason
 from .records import Node
 from .scontrol import ControllerAway, Scontrol
@@ -27,6 +28,7 @@ class Request(t.NamedTuple):
     wait: float  # seconds
     wait_for_jobs: bool
     foreign_drain: str  # fail | keep
+    restarted_from: str | None = None  # the slurmd start that a registration must be newer than
 
 
 class Outcome(t.NamedTuple):
@@ -77,10 +79,10 @@ def present(scontrol: Scontrol, request: Request, check_mode: bool) -> Outcome:
     deadline = Deadline(request.wait)
     first = _must_exist(snapshot(scontrol, request.name, deadline), request.name)
     node = first if check_mode else _wait_registered(scontrol, request, first, deadline)
-    if not check_mode:
-        _refuse_invalid(node, request.gres)
     if foreign(node):
         return Outcome(False, first, node, _held(node))
+    if not check_mode:
+        _refuse_less(scontrol, request, node)
     ours = _reason.parse(node.reason)
     if not node.drained or not request.run_id or (ours and ours.run_id == request.run_id):
         return Outcome(False, first, node)
@@ -92,7 +94,7 @@ def present(scontrol: Scontrol, request: Request, check_mode: bool) -> Outcome:
 
 
 def _wait_registered(scontrol: Scontrol, request: Request, node: Node, deadline: Deadline) -> Node:
-    while not node.registered:
+    while not node.registered or node.slurmd_start == request.restarted_from:
         if not deadline.pause(POLL):
             raise DeadlineExceeded(
                 f"{request.name}: no slurmd registered within {request.wait:g} s (state {node.state}"
@@ -115,29 +117,31 @@ _REJECTIONS = (
 )
 
 
-def rejection(node: Node) -> tuple[str, str] | None:
-    """(code, hint) when slurmctld found the node to be less than declared."""
+def rejection(node: Node, logged: str | None) -> tuple[str, str, str] | None:
+    """(code, what slurmctld said, hint) when slurmctld found the node to be less than declared."""
     if not node.invalid:
         return None
+    said = node.reason if _is_rejection(node.reason) else logged
     for mark, code, hint in _REJECTIONS:
-        if mark in (node.reason or ""):
-            return code, hint
-    return "INVALID_REG", "the node registered with other hardware than its profile says; see slurmctld's log"
+        if mark in (said or ""):
+            return code, said or "", hint
+    return "INVALID_REG", said or node.state, "the node registered with other hardware than its profile says"
 
 
-def _refuse_invalid(node: Node, gres: str | None) -> None:
-    rejected = rejection(node)
-    if rejected:
-        code, hint = rejected
-        raise RackError(
-            f"{node.name}: slurmctld refused its registration ({node.reason or node.state}): {hint}",
-            code=code,
-            node=node.name,
-        )
-    if gres and gres not in _plain_gres(node.gres):
-        raise RackError(
-            f"{node.name}: slurmctld has Gres={node.gres or 'none'}, not {gres}", code="GPU_COUNT", node=node.name
-        )
+def _refuse_less(scontrol: Scontrol, request: Request, node: Node) -> None:
+    """Fail when the node is less than declared, with the code as the reason of its drain."""
+    logged = evidence.rejection_reason(scontrol, node.name) if node.invalid else None
+    found = rejection(node, logged)
+    if found is None and request.gres and request.gres not in _plain_gres(node.gres):
+        found = ("GPU_COUNT", f"Gres={node.gres or 'none'}", f"the profile says {request.gres}")
+    if found is None:
+        return
+    code, said, hint = found
+    if request.run_id:
+        scontrol.update_node(node.name, "DRAIN", str(_reason.make(request.run_id, code)))
+    raise RackError(
+        f"{node.name}: slurmctld refused its registration ({said}): {hint}", code=code, node=node.name, said=said
+    )
 
 
 def _plain_gres(gres: str) -> list[str]:
@@ -195,7 +199,8 @@ def resumed(scontrol: Scontrol, request: Request, check_mode: bool) -> Outcome:
             return Outcome(False, before, before, _held(before), refusal)
         raise RackError(refusal, code="foreign_drain", node=request.name, held_by=_held(before))
     if before.invalid:
-        _refuse_invalid(before, request.gres)
+        # `scontrol update state=resume` would say "Invalid node state specified".
+        _refuse_less(scontrol, request, before)
     if check_mode:
         return Outcome(True, before, _as_if(before, drain=False, reason=None))
     scontrol.update_node(request.name, "RESUME")
@@ -279,6 +284,7 @@ def as_dict(node: Node | None, jobs: t.Sequence[str] = ()) -> dict[str, t.Any]:
         "partitions": list(node.partitions),
         "features": list(node.features),
         "registered": node.registered,
+        "slurmd_start": node.slurmd_start,
         "drained": node.drained,
         "dynamic": node.dynamic,
         "address": node.address,

@@ -36,7 +36,7 @@ class Scontrol:
     """``run`` takes an argument list and returns (rc, stdout, stderr)."""
 
     def __init__(self, run: Run) -> None:
-        self._run = run
+        self.run = run
         self._version: versions.Version | None = None
 
     def version(self) -> versions.Version:
@@ -48,7 +48,7 @@ class Scontrol:
         said = ""
         # Slurm's clients need a configuration even to tell their version; the daemon does not.
         for program in ("slurmctld", "scontrol"):
-            rc, out, err = self._run([program, "-V"])
+            rc, out, err = self.run([program, "-V"])
             if rc == 0:
                 return versions.parse(out)
             said = (err or out).strip()
@@ -58,7 +58,7 @@ class Scontrol:
 
     def call(self, *words: str) -> str:
         """stdout of ``scontrol words``. Raises :class:`ControllerAway` or :class:`RackError`."""
-        rc, out, err = self._run(["scontrol", *words])
+        rc, out, err = self.run(["scontrol", *words])
         said = f"{out}\n{err}"
         # Up to 22.05 some commands print the failure and still exit 0.
         if rc != 0 or "slurm_load_" in err:
@@ -93,7 +93,7 @@ class Scontrol:
     def jobs(self, name: str) -> list[str]:
         """Ids of the jobs that hold ``name``, completing ones included."""
         argv = ["squeue", "--noheader", "--nodelist", name, "--states", "all", "--format", "%A %T"]
-        rc, out, err = self._run(argv)
+        rc, out, err = self.run(argv)
         if rc != 0:
             if any(mark in err for mark in _AWAY):
                 raise ControllerAway(f"slurmctld does not answer ({err.strip()})")

@@ -29,7 +29,7 @@ PACKAGES = (
     "systemd,systemd-sysv,dbus,libpam-systemd,openssh-server,python3,python3-apt,iproute2,iputils-ping,procps,"
     "ca-certificates,slurmctld,slurmd,slurm-client,munge"
 )
-NETWORK = "10.20.9"
+NETWORK = os.environ.get("LAB_NETWORK", "10.20.9")
 GPUS = 8
 
 
@@ -145,7 +145,9 @@ class Lab:
         inventory = {
             "all": {
                 "vars": {"ansible_user": "root", "ansible_ssh_private_key_file": str(key), "ansible_ssh_common_args": ssh,
-                         "ansible_python_interpreter": "/usr/bin/python3"},
+                         "ansible_python_interpreter": "/usr/bin/python3",
+                         # Another lab has the same addresses; its connections must not be taken.
+                         "ansible_control_path_dir": str(self.work / "cp")},
                 "children": {
                     "rack_slurm_controllers": {"hosts": {"slurm01": {"ansible_host": hosts["slurm01"]}}},
                     "rack_nodes": {"hosts": nodes},
@@ -167,6 +169,7 @@ class Lab:
                 sh("umount", "-l", str(root))
             sh("ip", "netns", "del", f"{self.net}-{name}", check=False)
             shutil.rmtree(self.work / name, ignore_errors=True)
+        shutil.rmtree(self.work / "cp", ignore_errors=True)
         sh("ip", "netns", "del", self.net, check=False)
         for left in ("id", "id.pub", "known_hosts", "inventory.json", "run", "lab.json"):
             (self.work / left).unlink(missing_ok=True)
