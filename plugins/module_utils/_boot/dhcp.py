@@ -115,6 +115,7 @@ def _served(network: ipaddress.IPv4Network, subnet: t.Mapping[str, t.Any]) -> di
     """What the template needs of a subnet, addresses in the forms that dnsmasq wants."""
     return {
         "tag": "net-" + re.sub(r"[^a-z0-9]+", "-", str(subnet.get("name") or network).lower()).strip("-"),
+        "cidr": str(network),
         "network": str(network.network_address),
         "netmask": str(network.netmask),
         "gateway": str(subnet.get("gateway") or ""),
