@@ -74,17 +74,18 @@ class Http:
     def get(self, path: str, tries: int = len(READ_PAUSES) + 1) -> Answer:
         """Read ``path``; trouble on the way and 5xx are tried again. Raises BmcError when no answer comes."""
         for pause in [*READ_PAUSES, None][-tries:]:
-            last = pause is None or self.deadline.remaining <= pause
+            last = pause is None
             try:
                 answer = self._redirected(path)
             except NoAnswer as exc:
-                if last:
+                if last or self.deadline.remaining <= pause:
                     raise self._lost(exc) from exc
             except BmcError as exc:
-                if last or not exc.details.pop("again", False):
+                if not exc.details.pop("again", False) or last or self.deadline.remaining <= pause:
                     raise
             else:
-                if last or answer.status not in TRANSIENT or answer.verdict[0] == "session_limit":
+                final = answer.status not in TRANSIENT or answer.verdict[0] == "session_limit"
+                if final or last or self.deadline.remaining <= pause:
                     return answer
             self.deadline.pause(pause or 0)
         raise AssertionError("unreachable")
@@ -155,7 +156,7 @@ class Http:
     def _trouble(self, exc: BaseException, method: str, path: str) -> Exception:
         """What a broken exchange means: certainly not sent (BmcError), or unknown (NoAnswer)."""
         where, text = self.address.url, _plain(exc)
-        if isinstance(exc, requests.exceptions.SSLError):
+        if isinstance(exc, requests.exceptions.SSLError) or "handshake operation timed out" in text:
             return _tls(where, text)
         if isinstance(exc, requests.exceptions.ConnectTimeout):
             return BmcError(
@@ -193,7 +194,9 @@ def verification(validate_certs: bool, ca_path: str | None) -> bool | str:
 
 
 def _tls(where: str, text: str) -> BmcError:
-    if "WRONG_VERSION_NUMBER" in text or "UNKNOWN_PROTOCOL" in text or "RECORD_LAYER_FAILURE" in text:
+    if "handshake operation timed out" in text:
+        advice = "The TLS handshake was not answered: it may speak plain HTTP there (http://…), or is overloaded."
+    elif "WRONG_VERSION_NUMBER" in text or "UNKNOWN_PROTOCOL" in text or "RECORD_LAYER_FAILURE" in text:
         advice = "It speaks plain HTTP there: correct the port, or give bmc_host as http://… if that is what you want."
     elif "certificate has expired" in text:
         advice = "Its certificate has expired: renew it on the BMC (and check the clocks)."

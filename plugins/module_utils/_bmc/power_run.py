@@ -125,7 +125,7 @@ class Runner:
         limit = self.graceful_timeout if step.graceful else self.deadline.elapsed
         return BmcError(
             "not_applied" if now == before and not step.graceful else "timeout",
-            f"{name} was sent, but the power state is {now or 'unknown'}, not {step.target}, after {limit:.0f} s.{hint}",
+            f"{name} was sent, but after {limit:.0f} s the power state is {now or 'unknown'}, not {step.target}.{hint}",
         )
 
 
