@@ -17,7 +17,7 @@ import uuid
 from ansible_collections.h200.rack.plugins.module_utils._common import profiles
 from ansible_collections.h200.rack.plugins.module_utils._common.errors import InvalidInput
 
-from . import nccl_command, nccl_json, nccl_run, nccl_text
+from . import limited, nccl_command, nccl_json, nccl_text
 from .collect import SIMULATED_MARKER
 from .nccl_judge import Expectation, Judgement, judge
 from .nccl_model import Log, Row
@@ -77,12 +77,12 @@ def _run(params: t.Mapping[str, t.Any], check_mode: bool) -> dict[str, t.Any]:
     expect = _expectation(params, request)
     if check_mode:
         return {**_without_run("CHECK_MODE", f"would run: {shown}"), "command": shown}
-    missing = nccl_run.find_missing(argv, env)
+    missing = limited.find_missing(argv, env)
     if missing:
         return {**_without_run("TOOL_MISSING", f"{missing} is not installed here"), "command": shown}
-    ended = nccl_run.run(argv, env, request.timeout)
+    ended = limited.run(argv, env, request.timeout)
     if ended.timed_out and request.launcher == "srun":
-        nccl_run.cancel(job_name)
+        limited.cancel(job_name)
     log = _log_of(ended)
     result = judge(log, expect)
     _add_ending(result, ended, request.timeout)
@@ -97,7 +97,7 @@ def _run(params: t.Mapping[str, t.Any], check_mode: bool) -> dict[str, t.Any]:
     }
 
 
-def _log_of(ended: nccl_run.Ended) -> Log:
+def _log_of(ended: limited.Ended) -> Log:
     """The JSON where it was asked for and is whole, else the text; what stderr complains of either way."""
     text = nccl_text.parse(ended.out)
     complaints = nccl_text.parse(ended.err)
@@ -113,7 +113,7 @@ def _log_of(ended: nccl_run.Ended) -> Log:
     return log
 
 
-def _add_ending(result: Judgement, ended: nccl_run.Ended, timeout: int) -> None:
+def _add_ending(result: Judgement, ended: limited.Ended, timeout: int) -> None:
     codes = [reason.code for reason in result.reasons]
     if ended.timed_out:
         result.reasons = [reason for reason in result.reasons if reason.code not in ("NO_RESULT", "CRASHED", "TIMEOUT")]

@@ -45,7 +45,7 @@ def find_missing(argv: t.Sequence[str], env: t.Mapping[str, str]) -> str:
 
 def run(argv: t.Sequence[str], env: t.Mapping[str, str], timeout: float, grace: float = TERM_GRACE) -> Ended:
     """Output goes to files, so a child that outlives its parent and holds the pipe cannot hold us."""
-    with tempfile.TemporaryDirectory(prefix="h200-nccl-") as folder:
+    with tempfile.TemporaryDirectory(prefix="h200-rack-") as folder:
         command = [part.replace("{dir}", folder) for part in argv]
         started = time.monotonic()
         base = pathlib.Path(folder)
