@@ -38,6 +38,12 @@ options:
     description: The id of this run. Nodes that it holds already are not refused.
     type: str
     default: ''
+  take_over:
+    description:
+      - Ids of runs that a person knows to be dead, as a list or separated by commas. Their nodes are not refused.
+      - Runs that this machine itself can tell to be dead need not be named.
+    type: raw
+    default: []
 author:
   - The h200.rack maintainers (@h200)
 """
@@ -58,7 +64,8 @@ _value:
       description:
         - By node of this run C(will) (V(image), V(finish), V(verify) or V(nothing)), C(from_stage) (the first stage to
           be reached), C(reason), C(script) (the action of its boot script), C(digest), C(drain) (whether the scheduler
-          may run jobs on it that must end first), C(allow_overwrite), and C(host_keys) of a system written before.
+          may run jobs on it that must end first), C(allow_overwrite), C(host_keys) of a system written before, and
+          C(take_over) (the dead run that still holds the node, for O(h200.rack.node_state#module:take_over)).
       type: dict
     actions:
       description: The action of the boot script of every node of the plan.
@@ -75,12 +82,14 @@ _value:
 
 from ansible.errors import AnsibleFilterError
 from ansible_collections.h200.rack.plugins.module_utils._plan.scripts import ipxe_node
-from ansible_collections.h200.rack.plugins.module_utils._state.todo import decide
+from ansible_collections.h200.rack.plugins.module_utils._state.runner import is_dead
+from ansible_collections.h200.rack.plugins.module_utils._state.todo import dead_runs, decide
 
 
-def todo(plan, states, digests=None, ramdisks=None, overlay="", run_id=""):
+def todo(plan, states, digests=None, ramdisks=None, overlay="", run_id="", take_over=None):
     """What is done with each node, and the boot scripts that follow from it."""
-    decision = decide(plan, states, digests or {}, run_id)
+    named = take_over.replace(",", " ").split() if isinstance(take_over, str) else take_over or []
+    decision = decide(plan, states, digests or {}, run_id, dead_runs(states, map(str, named), is_dead))
     scripts = []
     if ramdisks:
         try:

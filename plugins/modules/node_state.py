@@ -94,6 +94,17 @@ options:
       - Whom a run that is refused should talk to, for example V(alice@controller1) or an AWX job.
       - The default is the value of O(run_id).
     type: str
+  process:
+    description:
+      - Which process of which machine the run is, as the lookup P(h200.rack.this_run#lookup) says. It lets a later run
+        on the same machine see that this one is dead.
+    type: str
+    default: ''
+  take_over:
+    description:
+      - The id of a run that is known to be dead. Its lease is taken over although it has not expired.
+      - Without effect on the lease of any other run.
+    type: str
   lease:
     description:
       - For how many seconds from now other runs are refused. Longer than the longest stage takes.
@@ -184,6 +195,9 @@ history:
     until:
       description: When the lease ends that the event renewed.
       type: str
+    process:
+      description: The value of O(process), when there was one.
+      type: str
 lease:
   description: Who holds the node. Null when nobody does. Also returned when another run holds it.
   returned: success, or another run holds the node
@@ -197,6 +211,9 @@ lease:
       type: str
     until:
       description: When it ends, in UTC.
+      type: str
+    process:
+      description: The value of O(process). Empty when it is not known.
       type: str
     expired:
       description: Whether it has ended.
@@ -234,6 +251,8 @@ def main():
             "evidence": {"type": "dict", "default": {}},
             "run_id": {"type": "str", "required": True},
             "holder": {"type": "str"},
+            "process": {"type": "str", "default": ""},
+            "take_over": {"type": "str"},
             "lease": {"type": "int", "default": 3600},
             "release": {"type": "bool", "default": False},
             "path": {"type": "path", "default": "/var/lib/h200-rack/ledger"},

@@ -66,7 +66,8 @@ nodes:
       type: list
       elements: dict
     lease:
-      description: Who holds the node, with C(run_id), C(holder), C(until) and C(expired). Null when nobody does.
+      description:
+        - Who holds the node, with C(run_id), C(holder), C(until), C(process) and C(expired). Null when nobody does.
       type: dict
     error:
       description: Why this node's ledger cannot be read. Null when it can.

@@ -29,13 +29,14 @@ def current_lease(events: t.Sequence[Event], now: datetime.datetime) -> t.Option
         "run_id": last["run_id"],
         "holder": last["holder"],
         "until": last["until"],
+        "process": last.get("process", ""),
         "expired": clock.parse(last["until"]) <= now,
     }
 
 
-def check_free(node: str, lease: t.Optional[dict[str, t.Any]], run_id: str) -> None:
-    """Refuse when another run holds the node."""
-    if lease is None or lease["run_id"] == run_id or lease["expired"]:
+def check_free(node: str, lease: t.Optional[dict[str, t.Any]], run_id: str, take_over: t.Optional[str] = None) -> None:
+    """Refuse when another run holds the node, unless it is the one that is known to be dead."""
+    if lease is None or lease["run_id"] in (run_id, take_over) or lease["expired"]:
         return
     raise LeaseHeld(
         f"{node}: held by {lease['holder']} (run {lease['run_id']}) until {lease['until']}: "

@@ -34,6 +34,8 @@ class Request:
     evidence: t.Mapping[str, t.Any] = dataclasses.field(default_factory=dict)
     lease: float = 3600.0
     release: bool = False
+    process: str = ""
+    take_over: t.Optional[str] = None
 
 
 def check_request(request: Request) -> None:
@@ -70,7 +72,7 @@ def _stage_fields(request: Request, events: t.Sequence[Event]) -> t.Optional[dic
 def new_events(request: Request, events: t.Sequence[Event], now: datetime.datetime) -> list[Event]:
     """The events that the request adds to a ledger. Raises when another run holds the node or the order is wrong."""
     lease = current_lease(events, now)
-    check_free(request.node, lease, request.run_id)
+    check_free(request.node, lease, request.run_id, request.take_over)
     ours = lease is not None and lease["run_id"] == request.run_id
     if events:
         # Dates in a ledger never run backwards, even when the clock was set back.
@@ -79,6 +81,7 @@ def new_events(request: Request, events: t.Sequence[Event], now: datetime.dateti
         "time": clock.text(now),
         "run_id": request.run_id,
         "holder": request.holder,
+        **({"process": request.process} if request.process else {}),
         "until": clock.text(now + datetime.timedelta(seconds=request.lease)),
     }
     fields = _stage_fields(request, events)

@@ -30,6 +30,7 @@ def _todo(
         "drain": False,
         "allow_overwrite": False,
         "host_keys": [],
+        "take_over": "",
         **more,
     }
 
@@ -86,36 +87,57 @@ def decide_node(
     return _todo("finish", point["next"], f"stopped at {point['reached']}{note}", "local", **kept)
 
 
-def holder_problem(name: str, state: State, run_id: str) -> t.Optional[str]:
+def holder_problem(name: str, state: State, run_id: str, dead: t.Container[str]) -> t.Optional[str]:
     """Why this run may not touch the node; None when it may."""
     if state.get("error"):
         return str(state["error"])
     lease = state.get("lease")
-    if not lease or lease["expired"] or lease["run_id"] == run_id:
+    if not lease or lease["expired"] or lease["run_id"] == run_id or lease["run_id"] in dead:
         return None
-    return f"held by {lease['holder']} (run {lease['run_id']}) until {lease['until']}"
+    return (
+        f"held by {lease['holder']} (run {lease['run_id']}) until {lease['until']}; if that run is dead, "
+        f"say so with -e rack_take_over={lease['run_id']}"
+    )
 
 
-def other_script(state: State) -> str:
+def dead_runs(
+    states: t.Mapping[str, State], named: t.Iterable[str], is_dead: t.Callable[[str], bool]
+) -> frozenset[str]:
+    """The runs whose leases mean nothing any more: those a person named, and those that this machine knows as dead."""
+    leases = [state["lease"] for state in states.values() if state.get("lease")]
+    processes = {lease["run_id"]: lease.get("process") or "" for lease in leases}
+    return frozenset(named) | {run for run, process in processes.items() if process and is_dead(process)}
+
+
+def other_script(state: State, dead: t.Container[str] = ()) -> str:
     """The script of a node that this run leaves alone: what another run that is imaging it needs, else its disk."""
     lease = state.get("lease")
+    if lease and lease["run_id"] in dead:
+        return "local"
     reached = resume_point(state.get("history") or [])["reached"]
     return "deploy" if lease and not lease["expired"] and -1 < index(reached) < WRITTEN else "local"
 
 
 def decide(
-    plan: Plan, states: t.Mapping[str, State], digests: t.Mapping[str, str], run_id: str = ""
+    plan: Plan,
+    states: t.Mapping[str, State],
+    digests: t.Mapping[str, str],
+    run_id: str = "",
+    dead: t.Container[str] = (),
 ) -> dict[str, t.Any]:
-    """By node of this run what is done with it; the script action of every node of the plan; problems."""
+    """By node of this run what is done with it; the script action of every node of the plan; problems.
+
+    The leases of ``dead`` runs hinder nobody.
+    """
     nodes: dict[str, t.Any] = {}
     scripts: dict[str, str] = {}
     problems = []
     selected = set(plan["selected"])
     for name, node in plan["nodes"].items():
         state = states.get(name) or {}
-        refused = holder_problem(name, state, run_id)
+        refused = holder_problem(name, state, run_id, dead)
         if name not in selected:
-            scripts[name] = other_script(state)
+            scripts[name] = other_script(state, dead)
             continue
         if refused:
             nodes[name] = _todo("nothing", None, refused, other_script(state), "")
@@ -123,5 +145,7 @@ def decide(
         else:
             digest = node["image_digest"] or digests.get(node["image_name"]) or ""
             nodes[name] = decide_node(node, state, digest, name in plan["reimage"], name in plan["overwrite"])
+            holder = (state.get("lease") or {}).get("run_id", "")
+            nodes[name]["take_over"] = holder if holder in dead else ""
         scripts[name] = nodes[name]["script"]
     return {"nodes": nodes, "actions": scripts, "problems": problems}

@@ -109,6 +109,16 @@ def test_an_expired_lease_is_taken_over_with_an_event(rack):
         rack.say("ramdisk_up", run="run1")
 
 
+def test_the_lease_of_a_run_known_to_be_dead_is_taken_over_and_of_no_other(rack):
+    rack.say("declared", process="p1")
+    with pytest.raises(LeaseHeld):
+        rack.say(run="run2", take_over="run0")
+    result = rack.say(run="run2", take_over="run1")
+    assert (result["stage"], result["lease"]["run_id"]) == ("declared", "run2")
+    assert rack.lines()[-1]["event"] == "takeover"
+    assert rack.lines()[0]["process"] == "p1"
+
+
 def test_every_event_renews_the_lease(rack):
     rack.say("declared")
     for stage in ("bmc_ok", "netboot_set", "powered"):

@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 from ansible_collections.h200.rack.plugins.module_utils._state.stages import STAGES
 from ansible_collections.h200.rack.plugins.module_utils._state.timeline import timeline
-from ansible_collections.h200.rack.plugins.module_utils._state.todo import decide
+from ansible_collections.h200.rack.plugins.module_utils._state.todo import dead_runs, decide
 
 OLD, NEW = "a" * 64, "b" * 64
 KEYS = ["ssh-ed25519 AAAA"]
@@ -126,6 +126,24 @@ def test_a_node_of_another_run_is_refused_with_its_holder():
 @pytest.mark.parametrize("held", [lease(run="mine"), lease(expired=True), None])
 def test_an_own_expired_or_absent_lease_is_no_hindrance(held):
     assert decide(plan(), {"gpu001": state("powered", lease=held)}, {}, "mine")["problems"] == []
+
+
+def test_the_nodes_of_dead_runs_are_taken_over():
+    states = {
+        "gpu001": state("powered", lease={**lease(), "process": "gone"}),
+        "a": state("powered", lease={**lease("alive"), "process": "running"}),
+        "b": state("powered", lease=lease("named")),
+    }
+    dead = dead_runs(states, ["named"], lambda process: process == "gone")
+    assert dead == {"other", "named"}
+    everyone = plan(nodes=("gpu001", "a", "b"), selected=("gpu001", "a", "b"))
+    decision = decide(everyone, states, {}, "mine", dead)
+    assert [problem["node"] for problem in decision["problems"]] == ["a"]
+    assert {name: todo["take_over"] for name, todo in decision["nodes"].items()} == {
+        "gpu001": "other",
+        "a": "",
+        "b": "named",
+    }
 
 
 def test_a_damaged_ledger_is_a_problem_of_its_node_only():
