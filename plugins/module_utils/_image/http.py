@@ -9,6 +9,7 @@ and copies every block; redirects, proxies, cookies and encodings are not wanted
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import time
 import typing as t
@@ -107,18 +108,23 @@ class Connection:
         """Send a GET and read the answer's head; once more on a kept connection that the mirror closed meanwhile."""
         lines = f"GET {self._url.path}{path} HTTP/1.1\r\nHost: {self._url.authority}\r\nAccept-Encoding: identity\r\n"
         data = f"{lines}User-Agent: h200.rack\r\n{extra}\r\n".encode("ascii")
-        kept = self._socket is not None
-        try:
-            return self._exchange(data)
-        except MirrorError:
-            self.close()
-            if not kept:
-                raise
-            return self._exchange(data)
+        if self._socket is not None:
+            with contextlib.suppress(MirrorError):
+                return self._exchange(data)
+        return self._exchange(data)
 
     def _exchange(self, data: bytes) -> tuple[int, dict[str, str]]:
+        """One request and its answer's head. A connection on which that failed is never used again."""
+        try:
+            return self._try_exchange(data)
+        except MirrorError:
+            self.close()
+            raise
+
+    def _try_exchange(self, data: bytes) -> tuple[int, dict[str, str]]:
         if self._socket is None:
             self._socket = self._open()
+        self._socket.settimeout(self._timeout)
         self._rest = b""
         try:
             self._socket.sendall(data)
