@@ -144,7 +144,9 @@ class Ipmi:
         self.logout()
         within = Deadline(min(self._timeout, self.deadline.remaining))
         kind: type[_Session] = _Session
+        error: BmcError | None = None
         for attempt in range(LOGIN_TRIES):
+            _forget()
             try:
                 self._session = self._in_time(kind, within)
                 self.cipher_suite = 3 if self._session.attemptedhash == 1 else 17
@@ -153,10 +155,12 @@ class Ipmi:
                 kind = _Sha1Session
                 error = BmcError("bmc_bug", "The BMC answers the login with broken packets.")
             except BmcError as exc:
+                if error is not None and exc.error_class == "timeout":
+                    raise error from exc  # what the earlier tries met says more
                 error = exc
                 if not exc.details.pop("again", False):
                     raise
-            if attempt < LOGIN_TRIES - 1 and not within.pause(0.5):
+            if attempt == LOGIN_TRIES - 1 or not within.pause(0.5):
                 break
         raise error
 
@@ -174,6 +178,7 @@ class Ipmi:
         thread.start()
         thread.join(within.remaining)
         if not box:
+            _forget()
             raise BmcError("timeout", f"No IPMI session with {self._where} within {within.seconds:g} s.")
         if isinstance(box[0], struct.error):
             raise box[0]
@@ -260,6 +265,15 @@ class Ipmi:
         self._session = None
         with contextlib.suppress(Exception):
             session.logout()
+
+
+def _forget() -> None:
+    """Empty pyghmi's tables: it would hand out a half-open session of an earlier try. We have one session at a time."""
+    for sessions in list(_Base.bmc_handlers.values()):
+        for session in list(sessions.values()):
+            session.logging = False  # ends the loop of a login that was given up
+    for table in (_Base.bmc_handlers, _Base.initting_sessions, _Base.waiting_sessions, _Base.keepalive_sessions):
+        table.clear()
 
 
 def read_kg(text: str | None) -> bytes | None:
