@@ -105,9 +105,7 @@ def _shared(hosts: t.Sequence[Host], field: str) -> list[str]:
     return [f"{field} {value} is given to {' and '.join(names)}" for value, names in owners.items() if len(names) > 1]
 
 
-def _is_served(
-    network: ipaddress.IPv4Network, subnet: t.Mapping[str, t.Any], hosts: t.Sequence[Host]
-) -> bool:
+def _is_served(network: ipaddress.IPv4Network, subnet: t.Mapping[str, t.Any], hosts: t.Sequence[Host]) -> bool:
     return subnet.get("role", _ALWAYS) == _ALWAYS or any(host.address in network for host in hosts)
 
 

@@ -151,6 +151,11 @@ def _habits(number: int, verb: str, rest: t.Sequence[str]) -> t.Iterator[Finding
         yield Finding(number, "waits_for_ipv6", ERROR, message)
     if verb in ("dhcp", "ifconf", "ifopen") and any(re.match(r"net\d+$", word) for word in rest):
         yield Finding(number, "fixed_port", ERROR, "net0 is the first port and not the one that booted; write netX")
+    if verb in ("chain", "imgfetch", "kernel") and re.search(
+        r"(snponly|undionly|ipxe)[^/]*\.(efi|k*pxe|lkrn)$", _first(rest)
+    ):
+        message = f"{verb} loads another iPXE, which asks DHCP again and can end up here for ever"
+        yield Finding(number, "loads_ipxe", ERROR, message)
     if verb == "set" and rest[:1] == ["debug"]:
         yield Finding(number, "set_debug", ERROR, "set debug only stores a word; debugging is built in or not")
 
@@ -161,6 +166,10 @@ def _operands(words: t.Sequence[str]) -> list[str]:
     while index < len(words) and words[index].startswith("-"):
         index += 2 if words[index] in _VALUE_OPTIONS else 1
     return list(words[index:])
+
+
+def _first(words: t.Sequence[str]) -> str:
+    return (_operands(words) or [""])[0]
 
 
 def _option(words: t.Sequence[str], *names: str) -> str:
@@ -177,9 +186,7 @@ def _option(words: t.Sequence[str], *names: str) -> str:
 
 def _image_name(command: Command) -> str:
     rest = command.words[1:]
-    operands = _operands(rest)
-    url = operands[0] if operands else ""
-    return _option(rest, "--name", "-n") or url.split("?")[0].rstrip("/").rsplit("/", 1)[-1]
+    return _option(rest, "--name", "-n") or _first(rest).split("?")[0].rstrip("/").rsplit("/", 1)[-1]
 
 
 def _initrd_names(commands: t.Sequence[Command]) -> t.Iterator[Finding]:
@@ -208,7 +215,7 @@ def _fetched_twice(commands: t.Sequence[Command]) -> t.Iterator[Finding]:
     seen: dict[str, int] = {}
     for command in commands:
         if command.words and command.words[0] in ("kernel", "initrd", "imgfetch", "module"):
-            url = (_operands(command.words[1:]) or [""])[0]
+            url = _first(command.words[1:])
             if url in seen and seen[url] != command.line:
                 yield Finding(command.line, "fetched_twice", ERROR, f"{url} is fetched in line {seen[url]} already")
             seen.setdefault(url, command.line)

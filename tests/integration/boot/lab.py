@@ -328,7 +328,6 @@ class Guest:
                 argv += ["-fw_cfg", "name=opt/org.tianocore/IPv6PXESupport,string=n"]
         else:
             argv += ["-device", f"virtio-net-pci,netdev=n0,mac={self.mac},bootindex=1", "-vga", "std"]
-            argv += ["-fw_cfg", "name=etc/sercon-port,string=1016"] if False else []
         self.started, self.started_wall = time.monotonic(), time.time()
         self._process = subprocess.Popen(
             argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True

@@ -1,0 +1,110 @@
+# Copyright (c) 2026 The h200.rack maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Machines boot from what the roles set up: firmware, DHCP, iPXE, script, kernel."""
+
+from __future__ import annotations
+
+import datetime
+import re
+
+import rack
+from ansible_collections.h200.rack.plugins.module_utils._boot.rotation import rotate
+from lab import BOOT, MIRRORS, Lab
+
+
+def served(lab: Lab, since: int) -> list[tuple[str, str]]:
+    """(address of the server, URI) of what nginx sent since then, without the refusals."""
+    return [(e["server"].split(":")[0], e["uri"]) for e in lab.log_lines()[since:] if e["status"] == 200]
+
+
+def test_uefi_pxe_reaches_the_ramdisk_with_every_argument_unchanged(lab):
+    rack.render(lab, rack.node("gpu001", "deploy"))
+    guest = lab.guest(rack.MACS["gpu001"]).start()
+    guest.says("PAYLOAD DONE", 180)
+    said = guest.console()
+    assert f" {rack.COMMAND_LINE}>" in said
+    # Both initrds reached the kernel.
+    assert "OVERLAY<of this rack>" in said
+
+
+def test_ack_to_script_takes_no_ipv6_wait(lab):
+    """The bar is 3 s; without an answer to its router solicitations iPXE needs about 18."""
+    rack.render(lab, rack.node("gpu009", "local"))
+    guest = lab.guest(rack.MACS["gpu009"]).start()
+    acked = guest.says("Filename: http://", 180)
+    assert guest.says("boots from its own disk", 60) - acked < 5
+    log = [line for line in lab.dhcp_log().splitlines() if "DHCPACK" in line and rack.MACS["gpu009"] in line]
+    ack = datetime.datetime.strptime(re.search(r"\d\d:\d\d:\d\d\.\d+", log[-1]).group(), "%H:%M:%S.%f")
+    asked = next(e for e in reversed(lab.log_lines()) if e["uri"] == "/boot/boot.ipxe")
+    got = datetime.datetime.fromisoformat(asked["time"]).replace(tzinfo=None)
+    # The log of nginx has whole seconds.
+    assert (got - ack.replace(year=got.year, month=got.month, day=got.day)).total_seconds() <= 3
+
+
+def test_uefi_http_boot_starts_from_a_url(lab):
+    rack.render(lab, rack.node("gpu002", "rescue"))
+    before = len(lab.log_lines())
+    guest = lab.guest(rack.MACS["gpu002"], boot="http").start()
+    guest.says("PAYLOAD DONE", 240)
+    assert "rack.action=rescue" in guest.console()
+    assert (BOOT, "/ipxe/snponly.efi") in served(lab, before)
+
+
+def test_bios_pxe_reaches_the_ramdisk(lab):
+    """The card's own iPXE is the first stage here, so it gets the script and no second iPXE."""
+    rack.render(lab, rack.node("gpu003", "deploy"))
+    guest = lab.guest(rack.MACS["gpu003"], firmware="bios").start()
+    guest.says("PAYLOAD DONE", 180)
+    said = guest.console()
+    assert rack.ARGUMENTS in said
+    assert "OVERLAY<of this rack>" in said
+
+
+def test_the_first_mirror_is_dead_and_the_second_serves(lab):
+    rack.render(lab, rack.node("gpu004", "deploy"))
+    first, second = (url.removeprefix("http://") for url in rotate("gpu004", [f"http://{m}" for m in MIRRORS]))
+    before = len(lab.log_lines())
+    with lab.dead(first):
+        lab.guest(rack.MACS["gpu004"]).start().says("PAYLOAD DONE", 240)
+    assert {address for address, uri in served(lab, before) if uri.startswith("/ramdisk")} == {second}
+
+
+def test_both_mirrors_die_and_come_back(lab):
+    rack.render(lab, rack.node("gpu005", "deploy"))
+    guest = lab.guest(rack.MACS["gpu005"]).start()
+    with lab.dead(MIRRORS[0]), lab.dead(MIRRORS[1]):
+        guest.says("gpu005: not booted, round 1 of 20", 240)
+    guest.says("PAYLOAD DONE", 240)
+
+
+def test_a_node_of_the_plan_goes_on_to_its_disk_when_its_script_says_local(lab):
+    rack.render(lab, rack.node("gpu006", "local"))
+    guest = lab.guest(rack.MACS["gpu006"]).start()
+    left = guest.says("gpu006: boots from its own disk", 180)
+    # exit 1: UEFI tries what comes next in its order.
+    assert guest.says("EFI Internal Shell", 60) > left
+
+
+def test_a_machine_without_a_script_does_what_unknown_action_says(lab):
+    guest = lab.guest(rack.MACS["gpu007"]).start()
+    guest.says(f"h200.rack: {rack.MACS['gpu007']} is not in the plan, boots from its own disk", 180)
+
+
+def test_a_script_that_leads_back_to_the_entry_ends(lab):
+    loop = f"#!ipxe\nchain --replace http://{BOOT}/boot/boot.ipxe ||\nexit 1\n"
+    name = rack.MACS["gpu008"].replace(":", "-") + ".ipxe"
+    lab.path(f"/srv/h200-rack/boot/{name}").write_text(loop)
+    guest = lab.guest(rack.MACS["gpu008"]).start()
+    ended = guest.says("a boot script led back to boot.ipxe, this boot ends here", 180)
+    assert guest.says("EFI Internal Shell", 60) > ended
+
+
+def test_a_bmc_that_ignores_once_does_not_reinstall(lab):
+    """The machine boots from the network again and again; what it does there follows from its state."""
+    rack.render(lab, rack.node("gpu001", "deploy"))
+    guest = lab.guest(rack.MACS["gpu001"], reboots=True).start()
+    guest.says("Linux version", 240)
+    rack.render(lab, rack.node("gpu001", "local"))
+    guest.says("PAYLOAD DONE", 60)
+    guest.says("gpu001: boots from its own disk", 240)
