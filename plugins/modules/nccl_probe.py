@@ -325,6 +325,12 @@ command:
   returned: when a test was to be run
   type: str
   sample: all_reduce_perf -b 8 -e 17179869184 -f 2 -g 8 -n 20 -w 5 -c 1
+target_hosts:
+  description: The value of O(hosts).
+  returned: when a test was to be run
+  type: list
+  elements: str
+  sample: [gpu001, gpu002]
 rc:
   description: Exit code; null where the test had to be ended.
   returned: when a test was run

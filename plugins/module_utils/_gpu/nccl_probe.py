@@ -75,11 +75,12 @@ def _run(params: t.Mapping[str, t.Any], check_mode: bool) -> dict[str, t.Any]:
     given = [f"{name}={value if name.startswith(_SHOWN) else '***'}" for name, value in sorted(env.items())]
     shown = shlex.join([*given, *argv])
     expect = _expectation(params, request)
+    asked = {"command": shown, "target_hosts": list(request.hosts)}
     if check_mode:
-        return {**_without_run("CHECK_MODE", f"would run: {shown}"), "command": shown}
+        return {**_without_run("CHECK_MODE", f"would run: {shown}"), **asked}
     missing = limited.find_missing(argv, env)
     if missing:
-        return {**_without_run("TOOL_MISSING", f"{missing} is not installed here"), "command": shown}
+        return {**_without_run("TOOL_MISSING", f"{missing} is not installed here"), **asked}
     ended = limited.run(argv, env, request.timeout)
     if ended.timed_out and request.launcher == "srun":
         limited.cancel(job_name)
@@ -89,7 +90,7 @@ def _run(params: t.Mapping[str, t.Any], check_mode: bool) -> dict[str, t.Any]:
     simulated = log.simulated or os.path.exists(SIMULATED_MARKER)
     return {
         **report(result, log, simulated),
-        "command": shown,
+        **asked,
         "rc": ended.rc,
         "seconds": round(ended.seconds, 2),
         "stdout_tail": ended.out[-_TAIL:],

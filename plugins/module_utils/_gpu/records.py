@@ -38,6 +38,7 @@ _KEPT = (
     "complete",
     "ranks",
     "hosts",
+    "target_hosts",
     "gpu_models",
     "collective",
     "nccl_version",
