@@ -105,6 +105,15 @@ rows:
     current:
       description: The digest that the mirror calls current. Empty when a digest was given.
       type: str
+    arch:
+      description: The architecture that the manifest says.
+      type: str
+    boot:
+      description: How the image boots, as the manifest says (V(uefi), V(bios) or V(both)). Empty for a ramdisk.
+      type: str
+    version:
+      description: The version that the manifest says.
+      type: str
     size:
       description: The bytes of all files checked by HEAD.
       type: int

@@ -54,6 +54,9 @@ def _row(url: str, wanted: Wanted) -> Row:
         "name": wanted.name,
         "digest": wanted.digest,
         "current": "",
+        "arch": "",
+        "boot": "",
+        "version": "",
         "size": 0,
         "sampled_bytes": 0,
         "verified": False,
@@ -117,6 +120,7 @@ def check_one(client: Client, wanted: Wanted, settings: Settings) -> Row:
         folder = f"{wanted.folder}/{row['digest']}"
         data = client.get(f"{folder}/{MANIFEST}", MAX_MANIFEST)
         published = manifest.read(wanted.kind, data, row["digest"], f"{client.url}/{folder}/{MANIFEST}")
+        row.update(arch=published.arch, boot=published.boot, version=published.version)
         row["size"] = _check_sizes(client, folder, published)
         if wanted.kind == "image":
             _sample(client, folder, published, row, settings)

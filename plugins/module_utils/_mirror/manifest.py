@@ -32,6 +32,9 @@ class Published(t.NamedTuple):
 
     files: dict[str, int]
     pieces: tuple[Piece, ...]
+    arch: str = ""
+    boot: str = ""
+    version: str = ""
 
 
 def is_digest(text: str) -> bool:
@@ -46,12 +49,14 @@ def read(kind: str, data: bytes, digest: str, where: str) -> Published:
     try:
         value = json.loads(data)
         if kind == "ramdisk":
-            return Published({name: int(entry["size"]) for name, entry in value["files"].items()}, ())
+            sizes = {name: int(entry["size"]) for name, entry in value["files"].items()}
+            return Published(sizes, (), arch=str(value["arch"]), version=str(value["version"]))
         pieces = tuple(
             Piece(chunk["wire_offset"], chunk["wire_length"], chunk["sha256"])
             for chunk in value["chunks"]
             if not chunk["zero"]
         )
-        return Published({WIRE: int(value["wire_size"])}, pieces)
+        facts = {key: str(value[key]) for key in ("arch", "boot", "version")}
+        return Published({WIRE: int(value["wire_size"])}, pieces, **facts)
     except (ValueError, KeyError, TypeError, AttributeError) as exc:
         raise MirrorProblem(f"{where} is not a manifest of this collection: {exc!r}", code="manifest") from exc

@@ -56,6 +56,28 @@ def mirror_problems(plan: t.Mapping[str, t.Any], checks: t.Sequence[t.Mapping[st
             new = {**told, "msg": problem["msg"], "code": problem["code"]}
             if new not in found:
                 found.append(new)
+        found += _unfit(plan, entry, check.get("rows", ()))
+    return found
+
+
+def _unfit(
+    plan: t.Mapping[str, t.Any], entry: t.Mapping[str, t.Any], rows: t.Sequence[t.Mapping[str, t.Any]]
+) -> list[Problem]:
+    """Nodes that could not start the image that they are to get."""
+    facts = next((row for row in rows if row["kind"] == "image" and row.get("arch")), None)
+    found: list[Problem] = []
+    if facts is None:
+        return found
+    for name in entry["nodes"]:
+        node = plan["nodes"][name]
+        firmware = "bios" if node["boot_method"] == "bios_pxe" else "uefi"
+        wrong = ""
+        if node["arch"] != facts["arch"]:
+            wrong = f"{entry['image']} is an image for {facts['arch']}, and rack_arch is {node['arch']}"
+        elif facts["boot"] not in ("both", firmware):
+            wrong = f"{entry['image']} boots by {facts['boot']} only, and rack_boot_method is {node['boot_method']}"
+        if wrong:
+            found.append({"node": name, "variable": "rack_image", "msg": wrong, "code": "unfit"})
     return found
 
 

@@ -113,9 +113,10 @@ def _accounts(node: Node) -> None:
     node["os_user"] = node["os_user"] or (given[0]["name"] if given else _DEFAULT_USER)
     keys = node["authorized_keys"] or []
     accounts = [{**user, "ssh_authorized_keys": user.get("ssh_authorized_keys") or keys} for user in given]
-    if node["os_user"] != "root" and node["os_user"] not in [user["name"] for user in given]:
+    if node["os_user"] not in [user["name"] for user in given]:
         # Ansible must get in, whatever the image knows.
-        accounts.append({"name": node["os_user"], "sudo": "ALL=(ALL) NOPASSWD:ALL", "ssh_authorized_keys": keys})
+        sudo = {} if node["os_user"] == "root" else {"sudo": "ALL=(ALL) NOPASSWD:ALL"}
+        accounts.append({"name": node["os_user"], **sudo, "ssh_authorized_keys": keys})
     node["users"] = accounts
 
 

@@ -10,7 +10,10 @@ import typing as t
 
 def seed(node: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
     """The option ``seed`` of image_write for a node of the plan. It holds no secret."""
+    # cloud-init forbids root's login unless it is told otherwise.
+    user_data = {"user_data": {"disable_root": False}} if node["os_user"] == "root" else {}
     return {
+        **user_data,
         "hostname": node["hostname"],
         "fqdn": node["fqdn"],
         "users": [dict(user) for user in node["users"]],

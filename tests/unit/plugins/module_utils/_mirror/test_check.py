@@ -72,7 +72,8 @@ class Mirror:
                 }
             )
             offset += len(frame)
-        manifest = json.dumps({"wire_size": offset, "chunks": entries}).encode()
+        facts = {"arch": "x86_64", "boot": "uefi", "version": "1"}
+        manifest = json.dumps({"wire_size": offset, "chunks": entries, **facts}).encode()
         digest = hashlib.sha256(manifest).hexdigest()
         self.wire = f"images/{name}/{digest}/image.raw.zst"
         self.files[self.wire] = b"".join(frames)
@@ -81,7 +82,8 @@ class Mirror:
         return digest
 
     def publish_ramdisk(self):
-        manifest = json.dumps({"files": {"vmlinuz": {"size": 3}, "initrd.img": {"size": 5}}}).encode()
+        files = {"vmlinuz": {"size": 3}, "initrd.img": {"size": 5}}
+        manifest = json.dumps({"files": files, "arch": "x86_64", "version": "1"}).encode()
         digest = hashlib.sha256(manifest).hexdigest()
         folder = f"ramdisk/x86_64/{digest}"
         self.files.update(
@@ -122,6 +124,7 @@ def test_mirrors_in_step_have_no_problem(mirrors):
     assert set(result["ramdisks"].values()) == ramdisks
     assert [row["verified"] for row in result["rows"] if row["kind"] == "image"] == [True, True]
     assert result["rows"][0]["throughput"] > 0
+    assert (result["rows"][0]["arch"], result["rows"][0]["boot"]) == ("x86_64", "uefi")
 
 
 def test_zero_chunks_are_not_fetched(mirrors):

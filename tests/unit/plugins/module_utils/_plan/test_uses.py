@@ -54,6 +54,14 @@ def test_the_seed_holds_no_secret_and_the_way_in(plan):
     assert "hunter2" not in json.dumps(made)
 
 
+def test_root_gets_in_where_the_site_wants_root():
+    rack = racks.Rack()
+    rack["gpu001"]["rack_os_user"] = "root"
+    made = seed(make_plan(rack.hostvars, rack.groups)["nodes"]["gpu001"])
+    assert made["users"] == [{"name": "root", "ssh_authorized_keys": [racks.KEY]}]
+    assert made["user_data"] == {"disable_root": False}
+
+
 def test_known_hosts_lines_are_for_all_addresses():
     assert known_hosts(["ssh-ed25519 AAAA root@x"], ["10.0.0.1", "gpu001"]) == "10.0.0.1,gpu001 ssh-ed25519 AAAA\n"
     assert known_hosts(["ssh-ed25519 AAAA"], ["10.0.0.1"], 2222) == "[10.0.0.1]:2222 ssh-ed25519 AAAA\n"
@@ -118,6 +126,23 @@ def test_problems_of_mirrors_name_the_nodes_or_the_mirror(plan):
         ("mirror01", "ansible_host"),
         ("mirror01", "rack_arch"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("facts", "fits"),
+    [
+        ({"arch": "x86_64", "boot": "uefi"}, True),
+        ({"arch": "x86_64", "boot": "both"}, True),
+        ({"arch": "x86_64", "boot": "bios"}, False),
+        ({"arch": "aarch64", "boot": "uefi"}, False),
+        ({"arch": "", "boot": ""}, True),
+    ],
+)
+def test_an_image_that_a_node_could_not_start_is_a_problem_of_the_node(plan, facts, fits):
+    found = mirror_problems(plan, [{"problems": [], "rows": [{"kind": "image", **facts}]}])
+    assert [(entry["node"], entry["variable"]) for entry in found] == (
+        [] if fits else [("gpu001", "rack_image"), ("gpu002", "rack_image")]
+    )
 
 
 def test_a_problem_is_one_line_and_told_once():
