@@ -280,9 +280,11 @@ class _Deployment:
         return result
 
     def _erase_edges(self) -> None:
-        size = min(_EDGE, self._target.size)
-        for offset in {0, (self._target.size - size) // 4096 * 4096}:
-            self._target.zero(offset, min(self._target.size - offset, size + 4096) // 512 * 512)
+        """Zeros where partition tables are: within the first chunk, and at the end of the disk."""
+        size = self._target.size
+        tail = max(0, size - _EDGE) // 4096 * 4096
+        for offset, length in ((0, min(_EDGE, size, self._manifest.chunk_size)), (tail, size - tail)):
+            self._target.zero(offset, length // 512 * 512)
         self._target.sync()
         self._target.reread_partitions()
 
