@@ -136,7 +136,7 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
-items:
+pulled:
   description: For each wanted thing its kind, name, digest, state (present, fetched, repaired, and in check mode
     missing), and the bytes fetched for it.
   type: list
@@ -204,7 +204,7 @@ def main() -> None:
         module.fail_json(**exc.as_result())
     result = {
         "changed": outcome.changed,
-        "items": [item._asdict() for item in outcome.items],
+        "pulled": [item._asdict() for item in outcome.items],
         "switched": outcome.switched,
         "removed": outcome.removed,
     }
