@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 import typing as t
 
 from ansible_collections.h200.rack.plugins.module_utils._common.errors import RackError
 
-from . import gpt
+from . import gpt, tools
 from .manifest import Manifest
 
 _EFIVARS = "/sys/firmware/efi/efivars"
@@ -86,16 +85,9 @@ def find_loader(disk: str, offset: int, arch: str) -> str:
     """The boot loader on the EFI system partition: a distribution's shim, its GRUB, or the removable-media path."""
     suffix = _SUFFIX[arch]
     fallback = f"\\EFI\\BOOT\\BOOT{suffix.upper()}.EFI"
-    try:
-        done = subprocess.run(
-            ["mdir", "-i", f"{disk}@@{offset}", "-b", "-/", "::/EFI"],
-            capture_output=True,
-            text=True,
-            stdin=subprocess.DEVNULL,
-            check=False,
-        )
-    except FileNotFoundError:
+    if not tools.available("mdir"):
         return fallback
+    done = tools.attempt(["mdir", "-i", f"{disk}@@{offset}", "-b", "-/", "::/EFI"])
     files = {line.strip()[2:].replace("/", "\\") for line in done.stdout.splitlines() if line.startswith("::")}
     return choose_loader(files, suffix) or fallback
 
@@ -112,13 +104,4 @@ def choose_loader(files: t.Iterable[str], suffix: str) -> str | None:
 
 
 def _efibootmgr(arguments: list[str]) -> str:
-    try:
-        done = subprocess.run(
-            ["efibootmgr", *arguments], capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False
-        )
-    except FileNotFoundError as exc:
-        raise RackError("efibootmgr is not installed", code="missing") from exc
-    if done.returncode:
-        said = (done.stderr or done.stdout).strip()[-300:]
-        raise RackError(f"efibootmgr {' '.join(arguments)} failed: {said}", code="boot_entry")
-    return done.stdout
+    return tools.run(["efibootmgr", *arguments], f"boot entry ({' '.join(arguments) or 'list'})", "boot_entry")

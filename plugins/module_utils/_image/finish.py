@@ -8,13 +8,12 @@ from __future__ import annotations
 import glob
 import os
 import re
-import subprocess
 import tempfile
 import typing as t
 
 from ansible_collections.h200.rack.plugins.module_utils._common.errors import RackError
 
-from . import gpt
+from . import gpt, tools
 
 # The answer has to leave the machine before its network does.
 _GRACE = 1
@@ -47,13 +46,7 @@ def schedule(how: str, disk: str, table: gpt.Table | None) -> dict[str, t.Any]:
 def _after_exit(command: list[str]) -> None:
     """Run ``command`` after this process has ended and its output is on its way."""
     script = 'while kill -0 "$1" 2>/dev/null; do sleep 0.1; done; sleep "$2"; shift 2; exec "$@"'
-    subprocess.Popen(
-        ["setsid", "sh", "-c", script, "sh", str(os.getpid()), str(_GRACE), *command],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        close_fds=True,
-    )
+    tools.start_detached(["sh", "-c", script, "sh", str(os.getpid()), str(_GRACE), *command])
 
 
 def secure_boot(path: str = _SECURE_BOOT) -> bool:
@@ -83,7 +76,7 @@ def load_kexec(disk: str, table: gpt.Table | None) -> BootFiles:
                     _load(folder, found)
                     return found
             finally:
-                subprocess.run(["umount", folder], capture_output=True, check=False)
+                tools.run(["umount", folder], "kexec", "kexec")
     raise RackError("no kernel with a root= was found on the written disk", code="kexec")
 
 
@@ -96,7 +89,7 @@ def _mount(device: str, folder: str) -> bool:
     """Mount read-only without replaying the journal, so that the verified bytes stay as they are."""
     for kind, options in (("ext4", "ro,noload"), ("xfs", "ro,norecovery"), ("btrfs", "ro,nologreplay")):
         command = ["mount", "-t", kind, "-o", f"{options},nodev,nosuid,noexec", device, folder]
-        if subprocess.run(command, capture_output=True, check=False).returncode == 0:
+        if tools.attempt(command).returncode == 0:
             return True
     return False
 
@@ -152,9 +145,4 @@ def _load(root: str, found: BootFiles) -> None:
     command = ["kexec", "-l", below(root, found.kernel), f"--command-line={found.cmdline}"]
     if found.initrd:
         command.append(f"--initrd={below(root, found.initrd)}")
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
-    except FileNotFoundError as exc:
-        raise RackError("kexec is not installed", code="kexec") from exc
-    if done.returncode:
-        raise RackError(f"kexec -l failed: {done.stderr.strip()[-300:]}", code="kexec")
+    tools.run(command, "the written kernel could not be loaded", "kexec")

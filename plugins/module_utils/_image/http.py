@@ -138,14 +138,14 @@ class Connection:
                     raise self._error("does not speak HTTP", lasting=True)
         except OSError as exc:
             raise self._error(_explain(exc)) from exc
-        head, _, self._rest = head.partition(b"\r\n\r\n")
+        head, _separator, self._rest = head.partition(b"\r\n\r\n")
         lines = head.decode("latin-1").split("\r\n")
         words = lines[0].split(" ", 2)
         if not words[0].startswith("HTTP/1.") or len(words) < 2 or not words[1].isdigit():
             raise self._error("does not speak HTTP", lasting=True)
         headers = {}
         for line in lines[1:]:
-            key, _, value = line.partition(":")
+            key, _colon, value = line.partition(":")
             headers[key.strip().lower()] = value.strip()
         if "chunked" in headers.get("transfer-encoding", "").lower() or not headers.get("content-length", "").isdigit():
             raise self._error(f"answered {words[1]} without a length", lasting=words[1] in ("200", "206"))

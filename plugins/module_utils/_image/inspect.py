@@ -11,12 +11,11 @@ from __future__ import annotations
 
 import re
 import shlex
-import subprocess
 import typing as t
 
 from ansible_collections.h200.rack.plugins.module_utils._common.errors import InvalidInput
 
-from . import gpt
+from . import gpt, tools
 
 _HEAD = 1 << 20
 _EXT_MAGIC_OFFSET = 1024 + 56
@@ -56,20 +55,13 @@ def partition_offsets(head: bytes) -> list[int]:
 
 
 def _debugfs(path: str, offset: int, request: str) -> str:
-    try:
-        done = subprocess.run(
-            ["debugfs", "-R", request, f"{path}?offset={offset}"],
-            capture_output=True,
-            stdin=subprocess.DEVNULL,
-            check=False,
-        )
-    except FileNotFoundError:
-        return ""
-    return done.stdout.decode("utf-8", "replace")
+    return tools.attempt(["debugfs", "-R", request, f"{path}?offset={offset}"]).stdout
 
 
 def contents(path: str, head: bytes) -> dict[str, str]:
     """What the first file system with an /etc/os-release says about itself."""
+    if not tools.available("debugfs"):
+        return {}
     for offset in partition_offsets(head):
         with open(path, "rb") as handle:
             handle.seek(offset + _EXT_MAGIC_OFFSET)

@@ -149,7 +149,8 @@ def _require_keys(value: t.Any, keys: set[str], what: str) -> None:
 
 def _integer(value: dict[str, t.Any], key: str, low: int, high: int, what: str) -> int:
     number = value[key]
-    if type(number) is not int or not low <= number <= high:
+    # True and False are integers to Python, and nothing of the kind here.
+    if isinstance(number, bool) or not isinstance(number, int) or not low <= number <= high:
         raise InvalidInput(f"{what}: {key} {number!r} is not an integer from {low} to {high}")
     return number
 

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import typing as t
 
 from ansible_collections.h200.rack.plugins.module_utils._common.errors import InvalidInput, RackError
 
+from . import tools
 from .disks import Disk, from_lsblk
 from .target import Target, buffer
 
@@ -25,16 +25,7 @@ class Lsblk:
     """lsblk, started at once and read when it is needed."""
 
     def __init__(self) -> None:
-        try:
-            self._process = subprocess.Popen(
-                ["lsblk", "-J", "-b", "-o", _COLUMNS],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                text=True,
-            )
-        except FileNotFoundError as exc:
-            raise RackError("lsblk is not installed", code="missing") from exc
+        self._process = tools.start(["lsblk", "-J", "-b", "-o", _COLUMNS])
 
     def disks(self) -> list[Disk]:
         output, errors = self._process.communicate()
@@ -83,19 +74,8 @@ def signatures(path: str) -> list[str]:
     """What wipefs finds on ``path``; nothing when both ends of it are blank."""
     if is_blank(path):
         return []
-    try:
-        done = subprocess.run(
-            ["wipefs", "--no-act", "--json", path],
-            capture_output=True,
-            text=True,
-            stdin=subprocess.DEVNULL,
-            check=False,
-        )
-    except FileNotFoundError as exc:
-        raise RackError("wipefs is not installed", code="missing") from exc
-    if done.returncode:
-        raise RackError(f"wipefs {path} failed: {done.stderr.strip()[-300:]}", code="tool")
-    found: list[dict[str, t.Any]] = json.loads(done.stdout or "{}").get("signatures", [])
+    output = tools.run(["wipefs", "--no-act", "--json", path], path)
+    found: list[dict[str, t.Any]] = json.loads(output or "{}").get("signatures", [])
     return list(dict.fromkeys(f"{path}: {row.get('type')}" for row in found))
 
 
@@ -104,7 +84,7 @@ def is_blank(path: str) -> bool:
     with Target(path, writable=False) as target:
         view = buffer(min(_EDGE, target.size))[: min(_EDGE, target.size)]
         zeros = bytes(len(view))
-        for offset in {0, (target.size - len(view)) // target.sector_size * target.sector_size}:
+        for offset in (0, (target.size - len(view)) // target.sector_size * target.sector_size):
             part = view[: min(len(view), target.size - offset)]
             target.read(offset, part)
             if part != zeros[: len(part)]:

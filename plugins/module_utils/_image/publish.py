@@ -12,14 +12,12 @@ import errno
 import hashlib
 import json
 import os
-import shutil
-import subprocess
 import tempfile
 import typing as t
 
 from ansible_collections.h200.rack.plugins.module_utils._common.errors import InvalidInput, RackError
 
-from . import gpt, inspect, store
+from . import gpt, inspect, store, tools
 from .manifest import (
     MANIFEST_FILE,
     MAX_CHUNK,
@@ -119,7 +117,7 @@ def _as_raw(request: Request) -> t.Iterator[str]:
         return
     with tempfile.TemporaryDirectory(prefix=".convert-", dir=request.dest) as folder:
         path = os.path.join(folder, "raw")
-        _run(["qemu-img", "convert", "-f", kind, "-O", "raw", request.source, path], "source")
+        tools.run(["qemu-img", "convert", "-f", kind, "-O", "raw", request.source, path], "source")
         yield path
 
 
@@ -128,11 +126,11 @@ def _format(source: str) -> str:
     with open(source, "rb") as handle:
         magic = handle.read(8)
     if magic[:4] in (b"QFI\xfb", b"KDMV", b"cone") or magic == b"vhdxfile" or magic[:4] == b"# Di":
-        if shutil.which("qemu-img") is None:
+        if not tools.available("qemu-img"):
             raise RackError(
                 "source: qemu-img is not installed; it is needed for anything but raw images", code="missing"
             )
-        info = json.loads(_run(["qemu-img", "info", "--output=json", source], "source"))
+        info = json.loads(tools.run(["qemu-img", "info", "--output=json", source], "source"))
         kind = info.get("format", "raw")
         if info.get("backing-filename"):
             raise InvalidInput(f"source: {source} has a backing file; publish a complete image")
@@ -140,13 +138,6 @@ def _format(source: str) -> str:
     if magic[:4] == b"\x28\xb5\x2f\xfd" or magic[:2] == b"\x1f\x8b" or magic[:6] == b"\xfd7zXZ\0":
         raise InvalidInput(f"source: {source} is compressed; unpack it first")
     return "raw"
-
-
-def _run(command: list[str], what: str) -> str:
-    done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
-    if done.returncode:
-        raise RackError(f"{what}: {command[0]} failed: {done.stderr.strip()[-400:]}", code="tool")
-    return done.stdout
 
 
 class _Facts(t.NamedTuple):

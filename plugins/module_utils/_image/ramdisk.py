@@ -72,7 +72,7 @@ def parse(data: bytes, what: str = MANIFEST_FILE) -> dict[str, t.Any]:
         raise InvalidInput(f"{what}: unknown architecture or files")
     for name, fields in value["files"].items():
         good = isinstance(fields, dict) and fields.keys() == {"size", "sha256"} and is_digest(fields["sha256"])
-        if not good or type(fields["size"]) is not int or fields["size"] < 1:
+        if not good or isinstance(fields["size"], bool) or not isinstance(fields["size"], int) or fields["size"] < 1:
             raise InvalidInput(f"{what}: {name}: size or sha256 is wrong")
     return value
 

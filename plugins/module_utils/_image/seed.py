@@ -13,12 +13,13 @@ import copy
 import hashlib
 import json
 import os
-import subprocess
 import tempfile
 import typing as t
 import uuid
 
-from ansible_collections.h200.rack.plugins.module_utils._common.errors import InvalidInput, RackError
+from ansible_collections.h200.rack.plugins.module_utils._common.errors import InvalidInput
+
+from . import tools
 
 SIZE = 4 << 20
 PARTITION_NAME = "CIDATA"
@@ -99,7 +100,7 @@ def build(options: t.Mapping[str, t.Any], digest: str) -> Seed:
     with tempfile.TemporaryDirectory(prefix="h200-rack-seed-", dir=_memory()) as folder:
         key_path = os.path.join(folder, "key")
         comment = f"root@{options['hostname']}"
-        _run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", comment, "-f", key_path])
+        tools.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", comment, "-f", key_path], "seed")
         with open(key_path, encoding="ascii") as handle:
             private_key = handle.read()
         with open(f"{key_path}.pub", encoding="ascii") as handle:
@@ -108,41 +109,25 @@ def build(options: t.Mapping[str, t.Any], digest: str) -> Seed:
         with open(image, "wb") as handle:
             handle.truncate(SIZE)
         # The host kernel of a ramdisk may be without vfat; mkfs and mtools need none.
-        _run(["mkfs.vfat", "-n", PARTITION_NAME, image])
+        tools.run(["mkfs.vfat", "-n", PARTITION_NAME, image], "seed")
         paths = []
         for name, text in documents(options, digest, private_key, public_key).items():
             paths.append(os.path.join(folder, name))
             with open(paths[-1], "w", encoding="utf-8") as handle:
                 handle.write(text)
-        _run(["mcopy", "-i", image, *paths, "::"])
+        tools.run(["mcopy", "-i", image, *paths, "::"], "seed")
         with open(image, "rb") as handle:
             return Seed(handle.read(), public_key)
 
 
 def public_key_on(disk: str, offset: int) -> str | None:
     """The public host key in the seed at ``offset``, or None when there is none to be read."""
-    try:
-        done = subprocess.run(
-            ["mtype", "-i", f"{disk}@@{offset}", f"::{_PUBLIC_KEY}"],
-            capture_output=True,
-            text=True,
-            stdin=subprocess.DEVNULL,
-            check=False,
-        )
-    except FileNotFoundError:
+    if not tools.available("mtype"):
         return None
+    done = tools.attempt(["mtype", "-i", f"{disk}@@{offset}", f"::{_PUBLIC_KEY}"])
     text = done.stdout.strip()
     return text if done.returncode == 0 and text.startswith("ssh-") else None
 
 
 def _memory() -> str | None:
     return "/run" if os.access("/run", os.W_OK) else None
-
-
-def _run(command: list[str]) -> None:
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
-    except FileNotFoundError as exc:
-        raise RackError(f"seed: {command[0]} is not installed", code="missing") from exc
-    if done.returncode:
-        raise RackError(f"seed: {command[0]} failed: {(done.stderr or done.stdout).strip()[-300:]}", code="tool")

@@ -9,10 +9,11 @@ Private to h200.rack.
 from __future__ import annotations
 
 import os
-import subprocess
 import tempfile
 
 from ansible_collections.h200.rack.plugins.module_utils._common.errors import InvalidInput, RackError
+
+from . import tools
 
 SIGNATURE_LENGTH = 64
 
@@ -23,20 +24,15 @@ class SignatureError(RackError):
     code = "signature"
 
 
-def _openssl(args: list[str]) -> subprocess.CompletedProcess[str]:
-    try:
-        return subprocess.run(["openssl", *args], capture_output=True, text=True, check=False)
-    except FileNotFoundError as exc:
-        raise RackError("openssl is not installed: signatures cannot be made or checked", code="missing") from exc
-
-
 def sign(data: bytes, key_path: str) -> bytes:
     """The signature over ``data`` by the ed25519 private key in the PEM file ``key_path``."""
     with tempfile.TemporaryDirectory(prefix="h200-rack-") as folder:
         message, signature = os.path.join(folder, "m"), os.path.join(folder, "s")
         with open(message, "wb") as handle:
             handle.write(data)
-        done = _openssl(["pkeyutl", "-sign", "-inkey", key_path, "-rawin", "-in", message, "-out", signature])
+        done = tools.attempt(
+            ["openssl", "pkeyutl", "-sign", "-inkey", key_path, "-rawin", "-in", message, "-out", signature]
+        )
         if done.returncode:
             raise InvalidInput(f"signing_key: openssl cannot sign with {key_path}: {_last_line(done.stderr)}")
         with open(signature, "rb") as handle:
@@ -74,20 +70,14 @@ class Verification:
                 handle.write(content)
         command = ["openssl", "pkeyutl", "-verify", "-pubin", "-inkey", paths["k"], "-rawin"]
         try:
-            self._process = subprocess.Popen(
-                [*command, "-in", paths["m"], "-sigfile", paths["s"]],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-            )
-        except FileNotFoundError as exc:
+            self._process = tools.start([*command, "-in", paths["m"], "-sigfile", paths["s"]])
+        except BaseException:
             self._folder.cleanup()
-            raise RackError("openssl is not installed: the signature cannot be checked", code="missing") from exc
+            raise
 
     def finish(self) -> None:
         """Raise :class:`SignatureError` unless the signature is good."""
-        output = self._process.communicate()[0]
+        output = "\n".join(self._process.communicate())
         self._folder.cleanup()
         if self._process.returncode or self._length != SIGNATURE_LENGTH:
             raise SignatureError(f"{self._what}: bad signature: {_last_line(output) or 'not an ed25519 signature'}")
