@@ -84,6 +84,35 @@ options:
         Strings longer than 2000 characters are cut. More than 16 KiB in all is refused.
     type: dict
     default: {}
+  earlier:
+    description:
+      - Stages that were reached just before O(stage), to be recorded with it in one call, in their order.
+    type: list
+    elements: dict
+    default: []
+    suboptions:
+      stage:
+        description:
+          - The stage.
+        type: str
+        required: true
+        choices:
+          - declared
+          - bmc_ok
+          - netboot_set
+          - powered
+          - ramdisk_up
+          - written
+          - local_boot
+          - os_up
+          - ready
+          - accepted
+          - registered
+      evidence:
+        description:
+          - What proves it.
+        type: dict
+        default: {}
   run_id:
     description:
       - What tells this run from all others. The same for all tasks of a run.
@@ -135,6 +164,19 @@ EXAMPLES = r"""
     holder: alice@controller1
     evidence:
       image: ubuntu-24.04-h200@9f2c1e
+  delegate_to: "{{ rack_ledger_host }}"
+
+- name: Two stages are recorded by one call
+  h200.rack.node_state:
+    node: "{{ inventory_hostname }}"
+    earlier:
+      - stage: declared
+        evidence:
+          image: ubuntu-24.04-h200
+    stage: bmc_ok
+    evidence:
+      protocol: redfish
+    run_id: "{{ run_id }}"
   delegate_to: "{{ rack_ledger_host }}"
 
 - name: The failure is on record and the node is free for the next run
@@ -249,6 +291,15 @@ def main():
             "code": {"type": "str"},
             "failed_stage": {"type": "str", "choices": list(STAGES)},
             "evidence": {"type": "dict", "default": {}},
+            "earlier": {
+                "type": "list",
+                "elements": "dict",
+                "default": [],
+                "options": {
+                    "stage": {"type": "str", "required": True, "choices": list(STAGES)},
+                    "evidence": {"type": "dict", "default": {}},
+                },
+            },
             "run_id": {"type": "str", "required": True},
             "holder": {"type": "str"},
             "process": {"type": "str", "default": ""},

@@ -34,6 +34,7 @@ class Request:
     evidence: t.Mapping[str, t.Any] = dataclasses.field(default_factory=dict)
     lease: float = 3600.0
     release: bool = False
+    earlier: t.Sequence[t.Mapping[str, t.Any]] = ()
     process: str = ""
     take_over: t.Optional[str] = None
 
@@ -49,24 +50,43 @@ def check_request(request: Request) -> None:
         raise InvalidInput(f"{request.node}: no such stage: {request.stage}")
     if (request.stage == FAILED) != bool(request.code):
         raise InvalidInput(f"{request.node}: code belongs to the stage failed, and must be there with it")
+    for step in request.earlier:
+        if request.stage is None or step["stage"] == FAILED or step["stage"] not in ALL_STAGES:
+            raise InvalidInput(f"{request.node}: earlier holds stages that were reached before the option stage")
     if request.failed_stage and request.stage != FAILED:
         raise InvalidInput(f"{request.node}: failed_stage belongs to the stage failed")
 
 
-def _stage_fields(request: Request, events: t.Sequence[Event]) -> t.Optional[dict[str, t.Any]]:
-    """The part of a stage event that says something new; None when it is what the last one says."""
-    if request.stage is None:
-        return None
-    reached = reached_stage(events)
-    check_step(request.node, reached, request.stage)
-    fields: dict[str, t.Any] = {"stage": request.stage, "evidence": clean_evidence(request.evidence)}
-    if request.stage == FAILED:
-        fields["code"] = request.code
-        fields["failed_stage"] = failing_stage(reached, request.failed_stage)
-    way = current_way(events)
-    if way and all(way[-1].get(key) == value for key, value in fields.items()):
-        return None
+def _step(request: Request, earlier: t.Mapping[str, t.Any]) -> Request:
+    """The request for one of the stages reached earlier."""
+    evidence = earlier.get("evidence") or {}
+    return dataclasses.replace(request, stage=earlier["stage"], evidence=evidence, code=None, failed_stage=None)
+
+
+def _fields(step: Request, reached: t.Optional[str]) -> dict[str, t.Any]:
+    """What a stage event says besides who said it and when."""
+    fields: dict[str, t.Any] = {"stage": step.stage, "evidence": clean_evidence(step.evidence)}
+    if step.stage == FAILED:
+        fields["code"] = step.code
+        fields["failed_stage"] = failing_stage(reached, step.failed_stage)
     return fields
+
+
+def _new_stages(request: Request, events: t.Sequence[Event]) -> list[dict[str, t.Any]]:
+    """The fields of the stage events that the request asks for; none when the last ones say the same."""
+    if request.stage is None:
+        return []
+    reached = reached_stage(events)
+    wanted = []
+    for step in (*(_step(request, each) for each in request.earlier), request):
+        check_step(request.node, reached, str(step.stage))
+        wanted.append(_fields(step, reached))
+        reached = reached if step.stage == FAILED else step.stage
+    last = current_way(events)[-len(wanted) :]
+    same = len(last) == len(wanted) and all(
+        event.get(key) == value for event, fields in zip(last, wanted) for key, value in fields.items()
+    )
+    return [] if same else wanted
 
 
 def new_events(request: Request, events: t.Sequence[Event], now: datetime.datetime) -> list[Event]:
@@ -84,13 +104,14 @@ def new_events(request: Request, events: t.Sequence[Event], now: datetime.dateti
         **({"process": request.process} if request.process else {}),
         "until": clock.text(now + datetime.timedelta(seconds=request.lease)),
     }
-    fields = _stage_fields(request, events)
     new: list[Event] = []
     if lease is not None and not ours:
         new.append({"event": "takeover", "from": {key: lease[key] for key in ("run_id", "holder", "until")}, **base})
-    if fields is not None:
-        new.append({"event": "stage", "previous": current_stage(events), **fields, **base})
-    elif not request.release and not new and (lease is None or wears_thin(lease, now, request.lease)):
+    previous = current_stage(events)
+    for fields in _new_stages(request, events):
+        new.append({"event": "stage", "previous": previous, **fields, **base})
+        previous = fields["stage"]
+    if not request.release and not new and (lease is None or wears_thin(lease, now, request.lease)):
         new.append({"event": "lease", **base})
     if request.release and (ours or new):
         new.append({"event": "release", **base})

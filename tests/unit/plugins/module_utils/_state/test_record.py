@@ -89,6 +89,24 @@ def test_going_back_is_recorded_and_a_new_way_begins_with_declared(rack):
     assert len(rack.lines()) == len(STAGES) + 2
 
 
+def test_stages_reached_earlier_are_recorded_by_the_same_call(rack):
+    steps = [{"stage": "declared", "evidence": {"image": "a"}}, {"stage": "bmc_ok"}]
+    result = rack.say("netboot_set", earlier=steps)
+    assert [event["stage"] for event in result["history"]] == ["declared", "bmc_ok", "netboot_set"]
+    assert [event["previous"] for event in result["history"]] == [None, "declared", "bmc_ok"]
+    assert result["history"][0]["evidence"] == {"image": "a"}
+    assert not rack.say("netboot_set", earlier=steps)["changed"]
+    assert rack.say("netboot_set", earlier=[{"stage": "declared"}, {"stage": "bmc_ok"}])["changed"]
+
+
+def test_earlier_stages_must_be_in_order_and_all_or_none_are_written(rack):
+    with pytest.raises(StageOrder):
+        rack.say("powered", earlier=[{"stage": "declared"}, {"stage": "bmc_ok"}])
+    assert rack.lines() == []
+    with pytest.raises(InvalidInput):
+        rack.say(earlier=[{"stage": "declared"}])
+
+
 def test_another_run_is_told_who_holds_the_node_and_until_when(rack):
     rack.go("powered")
     before = rack.lines()
