@@ -154,7 +154,7 @@ def main():
             "required": {"type": "list", "elements": "str", "default": []},
             "serial": {"type": "str", "default": ""},
             "profile": {"type": "str", "default": ""},
-            "must_pass": {"type": "bool", "default": True},
+            "must_pass": {"type": "bool", "default": True, "no_log": False},
             "path": {"type": "path", "default": "/var/lib/h200-rack/acceptance"},
         },
         supports_check_mode=True,

@@ -99,7 +99,7 @@ simulated:
   returned: success
   type: bool
   sample: false
-rc:
+exit_code:
   description: Exit code; null where it had to be ended.
   returned: when it was run
   type: int

@@ -331,7 +331,7 @@ target_hosts:
   type: list
   elements: str
   sample: [gpu001, gpu002]
-rc:
+exit_code:
   description: Exit code; null where the test had to be ended.
   returned: when a test was run
   type: int

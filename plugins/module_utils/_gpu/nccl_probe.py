@@ -91,7 +91,7 @@ def _run(params: t.Mapping[str, t.Any], check_mode: bool) -> dict[str, t.Any]:
     return {
         **report(result, log, simulated),
         **asked,
-        "rc": ended.rc,
+        "exit_code": ended.rc,
         "seconds": round(ended.seconds, 2),
         "stdout_tail": ended.out[-_TAIL:],
         "stderr_tail": ended.err[-_TAIL:],

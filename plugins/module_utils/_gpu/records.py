@@ -45,7 +45,7 @@ _KEPT = (
     "rates",
     "gpus",
     "command",
-    "rc",
+    "exit_code",
     "seconds",
     "stdout_tail",
     "stderr_tail",

@@ -118,10 +118,10 @@ def _plot(measure: t.Mapping[str, t.Any]) -> str:
             f"<title>{_e(measure['basis'])}</title></line>"
         )
     out.append("</svg>")
-    basis = f'<p class="sub">Dashed: {measure["reference"]:g} {_e(measure["unit"])}, {_e(measure["basis"])}.</p>'
-    return (
-        f"<h2>{_e(measure['title'])} ({_e(measure['unit'])})</h2>{basis if measure['reference'] else ''}{''.join(out)}"
-    )
+    heading = f"<h2>{_e(measure['title'])} ({_e(measure['unit'])})</h2>"
+    if measure["reference"]:
+        heading += f'<p class="sub">Dashed: {measure["reference"]:g} {_e(measure["unit"])}, {_e(measure["basis"])}.</p>'
+    return heading + "".join(out)
 
 
 def _step(top: float) -> float:

@@ -77,7 +77,7 @@ def _run(
         checks, more = judge(ended)
     more = {
         **more,
-        "rc": ended.rc,
+        "exit_code": ended.rc,
         "elapsed": round(ended.seconds, 2),
         "stdout_tail": ended.out[-_TAIL:],
         "stderr_tail": ended.err[-_TAIL:],

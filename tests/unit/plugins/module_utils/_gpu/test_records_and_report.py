@@ -191,6 +191,13 @@ def test_the_page_needs_no_other_file_and_escapes_what_nodes_say():
     assert "&lt;b&gt;reboot" in page and "Rack &lt;7&gt;" in page and "<svg" in page
 
 
+def test_a_measure_without_a_reference_is_drawn_all_the_same():
+    burn = {"verdict": "pass", "rates": [51000.0] * 7 + [50000.0]}
+    record = records.build("gpu001", "r1", "burn_in", {"gpu": GPU, "burn": burn})
+    page = report_html.page(rack_report.build([record], "r1"), "t")
+    assert "Gflop/s" in page and "50000" in page and "Dashed" not in page
+
+
 def test_a_simulated_run_says_so_on_the_page():
     record = build({"gpu": {**GPU, "simulated": True}})
     assert "<b>simulated</b>" in report_html.page(rack_report.build([record], "r1"), "t")
