@@ -3,6 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 from __future__ import annotations
 
+import concurrent.futures
 import contextlib
 import datetime
 import json
@@ -285,6 +286,20 @@ def test_a_torn_write_loses_only_the_event_that_was_never_confirmed(tmp_path_fac
     assert rack.lines() == confirmed
     assert rack.say(STAGES[steps])["changed"]
     assert [event["stage"] for event in rack.lines()] == list(STAGES[: steps + 1])
+
+
+def test_of_many_runs_at_once_exactly_one_gets_the_node(tmp_path):
+    def attempt(number):
+        try:
+            record(str(tmp_path), Request(node="gpu001", run_id=f"run{number}", holder="x", stage="declared"))
+        except LeaseHeld as exc:
+            return exc.details["lease"]["run_id"]
+        return f"run{number}"
+
+    with concurrent.futures.ThreadPoolExecutor(12) as pool:
+        told = set(pool.map(attempt, range(12)))
+    assert len(told) == 1
+    assert len(ledger.read(ledger.ledger_path(str(tmp_path), "gpu001"))) == 1
 
 
 requests = st.lists(
