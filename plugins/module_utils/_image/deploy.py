@@ -82,7 +82,7 @@ def deploy(request: Request, check_mode: bool = False) -> dict[str, t.Any]:
         verification.finish()
     _require_fit(disk, manifest, request)
     with Target(disk.path, writable=not check_mode) as target:
-        return _Deployment(request, digest, manifest, disk, target, pool).run(check_mode)
+        return Deployment(request, digest, manifest, disk, target, pool).run(check_mode)
 
 
 def _check(request: Request) -> None:
@@ -171,7 +171,7 @@ def _require_fit(disk: disks.Disk, manifest: Manifest, request: Request) -> None
         )
 
 
-class _Deployment:
+class Deployment:
     """One run on one disk."""
 
     def __init__(

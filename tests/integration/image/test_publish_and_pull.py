@@ -15,7 +15,7 @@ import sys
 import pytest
 from ansible_collections.h200.rack.plugins.module_utils._common.errors import InvalidInput, RackError
 from ansible_collections.h200.rack.plugins.module_utils._image import publish, pull, ramdisk, store
-from conftest import MIB, TESTS, publish_raw, raw_image
+from image_testing import MIB, TESTS, publish_raw, raw_image
 
 PUBLISH = """
 import sys

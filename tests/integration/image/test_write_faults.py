@@ -18,7 +18,7 @@ import time
 
 import pytest
 from ansible_collections.h200.rack.plugins.module_utils._image import gpt
-from conftest import MIB, RAW_SIZE, Write, make_key, publish_raw, raw_image, tamper
+from image_testing import MIB, RAW_SIZE, Write, make_key, publish_raw, raw_image, tamper
 
 WRITERS = 4
 
