@@ -91,6 +91,10 @@ completion_code:
   description: The IPMI completion code that decided.
   type: int
   returned: when the BMC refused
+bmc_host:
+  description: The BMC that was asked.
+  type: str
+  returned: always
 error_class:
   description: What kind of failure it was.
   type: str

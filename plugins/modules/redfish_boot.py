@@ -131,6 +131,10 @@ allowed_targets:
   type: list
   elements: str
   returned: when the wanted one is not among them
+bmc_host:
+  description: The BMC that was asked.
+  type: str
+  returned: always
 error_class:
   description: What kind of failure it was.
   type: str

@@ -155,6 +155,10 @@ auth:
   type: str
   returned: success
   sample: session
+bmc_host:
+  description: The BMC that was asked.
+  type: str
+  returned: always
 error_class:
   description: What kind of failure it was.
   type: str

@@ -35,9 +35,9 @@ def run(work: Work, params: Params, check_mode: bool) -> dict[str, t.Any]:
     except Exception as exc:  # a library tripped over what the BMC sent: a result, not a traceback with locals
         text = f"The BMC's answers broke the client: {type(exc).__name__}: {exc}"
         result = {"failed": True, "changed": False, **BmcError("bmc_bug", text).as_result()}
+    result["bmc_host"] = str(params.get("bmc_host")).rsplit("@", 1)[-1]  # a user part of a URL is a secret
     if result.get("failed"):
-        host = str(params.get("bmc_host")).rsplit("@", 1)[-1]  # a user part of a URL is a secret
-        result["msg"] = f"{host}: {result['msg']}"
+        result["msg"] = f"{result['bmc_host']}: {result['msg']}"
     if warnings:
         result["warnings"] = list(dict.fromkeys(warnings))
     hidden = scrub.forms(params.get("bmc_username"), [params.get("bmc_password"), params.get("kg"), *secrets])
