@@ -14,7 +14,7 @@ description:
 positional: subnets, lease
 options:
   _input:
-    description: The hosts, each with C(name), C(mac) and C(address).
+    description: The hosts, each with C(name), C(mac), C(address) and optionally C(ipxe_binary).
     type: list
     elements: dict
     required: true
@@ -39,7 +39,9 @@ EXAMPLES = r"""
 
 RETURN = r"""
 _value:
-  description: C(hosts_file), its content, and C(subnets), those that the server answers in.
+  description:
+    - C(hosts_file), its content; C(subnets), those that the server answers in; C(binaries), a tag for each iPXE binary
+      that some hosts get instead of the one of their architecture.
   type: dict
 """
 
@@ -58,7 +60,7 @@ def dnsmasq_plan(
         plan = dhcp.plan(hosts, subnets)
     except InvalidInput as exc:
         raise AnsibleFilterError(f"the DHCP plan cannot be right: {exc.msg}") from exc
-    return {"hosts_file": dhcp.hosts_file(plan.hosts, lease), "subnets": plan.subnets}
+    return {"hosts_file": dhcp.hosts_file(plan, lease), "subnets": plan.subnets, "binaries": plan.binaries}
 
 
 class FilterModule:

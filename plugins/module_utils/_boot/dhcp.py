@@ -14,6 +14,7 @@ from ansible_collections.h200.rack.plugins.module_utils._common.errors import In
 from . import mac
 
 _LABEL = re.compile(r"^[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?$")
+_BINARY = re.compile(r"^([A-Za-z0-9][A-Za-z0-9._/-]*)?$")
 # A node boots from the provisioning network; the others are served only where a host of the plan lies in them.
 _ALWAYS = "provisioning"
 
@@ -24,6 +25,7 @@ class Host(t.NamedTuple):
     name: str
     mac: str
     address: ipaddress.IPv4Address
+    binary: str = ""
 
 
 class Plan(t.NamedTuple):
@@ -31,6 +33,12 @@ class Plan(t.NamedTuple):
 
     hosts: list[Host]
     subnets: list[dict[str, t.Any]]
+
+    @property
+    def binaries(self) -> dict[str, str]:
+        """A tag for each iPXE binary that some hosts get instead of the one of their architecture."""
+        own = sorted({host.binary for host in self.hosts if host.binary})
+        return {binary: f"binary-{number}" for number, binary in enumerate(own, 1)}
 
 
 def plan(hosts: t.Sequence[t.Mapping[str, t.Any]], subnets: t.Sequence[t.Mapping[str, t.Any]]) -> Plan:
@@ -50,9 +58,13 @@ def plan(hosts: t.Sequence[t.Mapping[str, t.Any]], subnets: t.Sequence[t.Mapping
     return Plan(parsed, [_served(net, subnet) for net, subnet in networks if _is_served(net, subnet, parsed)])
 
 
-def hosts_file(hosts: t.Sequence[Host], lease: str) -> str:
+def hosts_file(plan: Plan, lease: str) -> str:
     """The lines for ``dhcp-hostsfile``, sorted by address so that a diff shows only what changed."""
-    lines = [f"{host.mac},{host.address},{host.name},{lease}" for host in sorted(hosts, key=lambda host: host.address)]
+    tags = {binary: f"set:own-binary,set:{tag}," for binary, tag in plan.binaries.items()}
+    lines = [
+        f"{host.mac},{tags.get(host.binary, '')}{host.address},{host.name},{lease}"
+        for host in sorted(plan.hosts, key=lambda host: host.address)
+    ]
     return "\n".join(["# By the role h200.rack.dhcp; changes are overwritten.", *lines, ""])
 
 
@@ -82,12 +94,12 @@ def _networks(
 def _host(item: t.Mapping[str, t.Any], networks: t.Sequence[ipaddress.IPv4Network]) -> Host:
     name = str(item.get("name") or "")
     owner = f"host {name}"
-    label = name.split(".")[0]
+    label = name.split(".", maxsplit=1)[0]
     if not _LABEL.match(label):
         raise InvalidInput(f"{owner}: {label!r} is not a host name (letters, digits, hyphens)")
     canonical = mac.canonical(item.get("mac"), owner)
     try:
-        address = ipaddress.IPv4Address(str(item.get("address")).split("/")[0])
+        address = ipaddress.IPv4Address(str(item.get("address")).split("/", maxsplit=1)[0])
     except ValueError as exc:
         raise InvalidInput(f"{owner}: address {item.get('address')!r} is not an IPv4 address") from exc
     home = next((network for network in networks if address in network), None)
@@ -95,7 +107,10 @@ def _host(item: t.Mapping[str, t.Any], networks: t.Sequence[ipaddress.IPv4Networ
         raise InvalidInput(f"{owner}: address {address} lies in none of the subnets {', '.join(map(str, networks))}")
     if home.prefixlen < 31 and address in (home.network_address, home.broadcast_address):
         raise InvalidInput(f"{owner}: {address} is the network or broadcast address of {home}")
-    return Host(label, canonical, address)
+    binary = str(item.get("ipxe_binary") or "")
+    if not _BINARY.match(binary):
+        raise InvalidInput(f"{owner}: ipxe_binary {binary!r} is not a path below the TFTP root")
+    return Host(label, canonical, address, binary)
 
 
 def _shared(hosts: t.Sequence[Host], field: str) -> list[str]:

@@ -23,7 +23,7 @@ from lab import Lab
 def lab():
     if os.geteuid() != 0:
         pytest.skip("boot tests make namespaces and need root")
-    for program in ("qemu-system-x86_64", "systemd-nspawn", "cpio"):
+    for program in ("qemu-system-x86_64", "systemd-nspawn", "cpio", "mformat"):
         if not shutil.which(program):
             pytest.skip(f"boot tests need {program}")
     kernel, initrd = payload.payload()

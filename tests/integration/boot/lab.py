@@ -9,6 +9,7 @@ Everything lies in a namespace, a cgroup and a temporary directory of this proce
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import os
 import pathlib
@@ -27,6 +28,9 @@ FIRMWARE = pathlib.Path("/usr/share/OVMF")
 
 BOOT = "10.31.1.2"
 MIRRORS = ("10.31.1.3", "10.31.1.4")
+
+
+_numbers = itertools.count(1)
 
 
 def sh(*argv: str | pathlib.Path, **options: t.Any) -> str:
@@ -76,7 +80,7 @@ class Lab:
     """The namespace, the container and the guests."""
 
     def __init__(self) -> None:
-        self.name = f"bt{os.getpid()}"
+        self.name = f"bt{os.getpid()}-{next(_numbers)}"
         self.dir = pathlib.Path(tempfile.mkdtemp(prefix="h200-boot-"))
         self.cgroup = unified_cgroup() / self.name
         self.merged = self.dir / "root"
@@ -246,6 +250,16 @@ class Lab:
         self._stack.callback(guest.stop)
         return guest
 
+    def disk(self) -> pathlib.Path:
+        """A disk that UEFI takes for bootable."""
+        disk = self.dir / "disk.img"
+        if not disk.exists():
+            sh("mformat", "-i", disk, "-C", "-T", "65536", "::")
+            for folder in ("::/EFI", "::/EFI/BOOT"):
+                sh("mmd", "-i", disk, folder)
+            sh("mcopy", "-i", disk, self.path("/usr/lib/ipxe/snponly.efi"), "::/EFI/BOOT/BOOTX64.EFI")
+        return disk
+
     def log_lines(self) -> list[dict[str, t.Any]]:
         """What nginx served, oldest first."""
         log = self.path("/var/log/nginx/h200-rack.json")
@@ -322,6 +336,9 @@ class Guest:
                 "-drive", f"if=pflash,format=raw,file={variables}",
                 # Without QEMU's own iPXE in the card's ROM, it is the firmware that boots.
                 "-device", f"virtio-net-pci,netdev=n0,mac={self.mac},romfile=,bootindex=1",
+                # What comes next in the boot order.
+                "-drive", f"if=none,id=d0,format=raw,readonly=on,file={self.lab.disk()}",
+                "-device", "virtio-blk-pci,drive=d0,bootindex=2,serial=LOCAL",
             ]  # fmt: skip
             if self.boot == "http":
                 argv += ["-fw_cfg", "name=opt/org.tianocore/IPv4PXESupport,string=n"]

@@ -64,5 +64,14 @@ def test_a_subnet_that_cannot_be_right_is_named(subnet, said):
 def test_the_order_of_the_inventory_changes_nothing():
     hosts = [host(number) for number in (12, 100, 11)]
     first, second = dhcp.plan(hosts, [PROVISIONING]), dhcp.plan(hosts[::-1], [PROVISIONING])
-    assert dhcp.hosts_file(first.hosts, "12h") == dhcp.hosts_file(second.hosts, "12h")
-    assert dhcp.hosts_file(first.hosts, "12h").splitlines()[1] == "52:54:00:00:00:0b,10.0.1.11,gpu011,12h"
+    assert dhcp.hosts_file(first, "12h") == dhcp.hosts_file(second, "12h")
+    assert dhcp.hosts_file(first, "12h").splitlines()[1] == "52:54:00:00:00:0b,10.0.1.11,gpu011,12h"
+
+
+def test_a_host_with_a_binary_of_its_own_gets_it_and_not_the_common_one():
+    plan = dhcp.plan([host(11, ipxe_binary="ipxe/ipxe.efi"), host(12)], [PROVISIONING])
+    assert plan.binaries == {"ipxe/ipxe.efi": "binary-1"}
+    lines = dhcp.hosts_file(plan, "12h").splitlines()
+    assert "set:own-binary,set:binary-1," in lines[1] and "set:" not in lines[2]
+    with pytest.raises(InvalidInput, match="host gpu011: ipxe_binary"):
+        dhcp.plan([host(11, ipxe_binary="../x y")], [PROVISIONING])

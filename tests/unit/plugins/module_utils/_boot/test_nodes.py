@@ -23,7 +23,7 @@ def item(**changes):
     }
 
 
-def parse(*items, mirrors=MIRRORS):
+def parse(*items, mirrors=tuple(MIRRORS)):
     return nodes.parse(items, mirrors, "debian_2019")
 
 

@@ -1,0 +1,169 @@
+# Copyright (c) 2026 The h200.rack maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The roles dhcp, netboot and mirror on one host with systemd."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+
+import pytest
+import rack
+from lab import BOOT, Lab
+
+
+def curl(lab: Lab, *arguments: str) -> str:
+    return lab.inside("curl", "-sS", "--max-time", "5", *arguments)
+
+
+@pytest.fixture(scope="module")
+def fresh():
+    """A host that no role has touched."""
+    with Lab() as lab:
+        yield lab
+
+
+def test_check_mode_on_a_fresh_host_passes_and_touches_nothing(fresh):
+    play = fresh.play(rack.ROLES, "--check", "--diff")
+    assert play.changed
+    assert not fresh.path("/srv/h200-rack").exists()
+    assert not fresh.path("/etc/dnsmasq.d/h200-rack.conf").exists()
+
+
+def test_a_second_run_changes_nothing(lab):
+    assert lab.play(rack.ROLES).changed == []
+
+
+def test_a_host_that_cannot_be_right_leaves_the_service_as_it_was(lab):
+    before = lab.path("/etc/h200-rack/dhcp-hosts").read_text()
+    hosts = [*rack.HOSTS, {"name": "gpu099", "mac": "52:54:00:31:01:0b", "address": "10.99.0.1"}]
+    wrong = [{**rack.ROLES[1], "vars": {**rack.ROLES[1]["vars"], "dhcp_hosts": hosts}}]
+    play = lab.play(wrong, check=False)
+    assert play.status != 0
+    assert "host gpu099" in play.failure()
+    assert lab.path("/etc/h200-rack/dhcp-hosts").read_text() == before
+
+
+def test_a_configuration_that_dnsmasq_refuses_is_taken_back(lab):
+    before = lab.path("/etc/dnsmasq.d/h200-rack-dhcp.conf").read_text()
+    wrong = [{**rack.ROLES[1], "vars": {**rack.ROLES[1]["vars"], "dhcp_lease": "forever and a day"}}]
+    play = lab.play(wrong, check=False)
+    assert play.status != 0
+    assert "the old one is back" in play.failure()
+    assert lab.path("/etc/dnsmasq.d/h200-rack-dhcp.conf").read_text() == before
+    assert lab.ssh("systemctl", "is-active", "dnsmasq").strip() == "active"
+
+
+def test_a_configuration_that_nginx_refuses_is_taken_back(lab):
+    before = lab.path("/etc/nginx/conf.d/h200-rack.conf").read_text()
+    wrong = [{**rack.ROLES[2], "vars": {"mirror_limit_rate": "fast"}}]
+    play = lab.play(wrong, check=False)
+    assert play.status != 0
+    assert "limit_rate" in play.failure()
+    assert lab.path("/etc/nginx/conf.d/h200-rack.conf").read_text() == before
+    assert curl(lab, f"http://{BOOT}/boot/boot.ipxe").startswith("#!ipxe")
+
+
+def test_the_site_s_own_server_and_dns_go_on(lab):
+    lab.path("/etc/nginx/conf.d/site.conf").write_text(
+        'server { listen 80; server_name intranet.test; return 200 "of the site"; }\n'
+    )
+    lab.path("/etc/dnsmasq.d/site.conf").write_text("address=/intranet.test/10.31.1.99\n")
+    try:
+        lab.ssh("systemctl", "reload", "nginx")
+        assert lab.play(rack.ROLES).changed == []
+        assert curl(lab, "-H", "Host: intranet.test", f"http://{BOOT}/") == "of the site"
+        assert curl(lab, f"http://{BOOT}/boot/boot.ipxe").startswith("#!ipxe")
+    finally:
+        lab.path("/etc/nginx/conf.d/site.conf").unlink()
+        lab.path("/etc/dnsmasq.d/site.conf").unlink()
+        lab.ssh("systemctl", "reload", "nginx")
+
+
+def test_nothing_but_scripts_is_served_of_the_boot_directory(lab):
+    for name in (".h200-rack-scripts.json", ".h200-rack.lock", "", "../mirror/"):
+        assert curl(lab, "-o", "/dev/null", "-w", "%{http_code}", f"http://{BOOT}/boot/{name}") == "404"
+
+
+def test_a_range_of_an_image_is_served_plain_and_for_ever(lab):
+    url = f"http://{BOOT}/{rack.RAMDISK}/vmlinuz"
+    head = curl(lab, "-I", "-H", "Accept-Encoding: gzip", url).lower()
+    assert "immutable" in head and "content-encoding" not in head and "content-length" in head
+    assert "206" in curl(lab, "-o", "/dev/null", "-w", "%{http_code}", "-r", "100-199", url)
+    assert curl(lab, "-o", "/dev/null", "-w", "%{http_code}", "-X", "PUT", url) == "403"
+
+
+def test_health_is_of_the_store_and_not_of_the_process(lab):
+    url = f"http://{BOOT}/health"
+    assert json.loads(curl(lab, url))["store"] == "present"
+    root = lab.path("/srv/h200-rack/mirror")
+    aside = root.with_name("aside")
+    root.rename(aside)
+    try:
+        assert curl(lab, "-o", "/dev/null", "-w", "%{http_code}", url) == "503"
+    finally:
+        aside.rename(root)
+
+
+def test_every_line_of_the_access_log_is_json(lab):
+    curl(lab, "-A", 'a "quoted" agent \\', f"http://{BOOT}/{rack.RAMDISK}/vmlinuz", "-o", "/dev/null")
+    last = lab.log_lines()[-1]
+    assert last["agent"] == 'a "quoted" agent \\' and last["status"] == 200 and last["seconds"] >= 0
+
+
+def test_a_machine_that_is_not_in_the_plan_gets_no_answer(lab):
+    assert "dhcp-ignore=tag:!known" in lab.path("/etc/dnsmasq.d/h200-rack-dhcp.conf").read_text()
+
+
+# TLS
+
+
+@pytest.fixture(scope="module")
+def ca(tmp_path_factory):
+    place = tmp_path_factory.mktemp("ca")
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "30", "-subj", "/CN=rack CA",
+         "-addext", "basicConstraints=critical,CA:TRUE", "-addext", "keyUsage=critical,keyCertSign",
+         "-keyout", place / "key.pem", "-out", place / "ca.pem"],
+        check=True, capture_output=True,
+    )  # fmt: skip
+    return place
+
+
+def tls_role(ca, **more):
+    options = {
+        "mirror_tls": True,
+        "mirror_tls_names": [BOOT, "mirror01.rack.test"],
+        "mirror_tls_ca_certificate": (ca / "ca.pem").read_text(),
+        "mirror_tls_ca_key": (ca / "key.pem").read_text(),
+        **more,
+    }
+    return [{**rack.ROLES[2], "vars": options}]
+
+
+def test_https_is_verified_against_the_rack_s_ca_and_stays_as_it_is(lab, ca):
+    lab.play(tls_role(ca))
+    url = f"https://{BOOT}/{rack.RAMDISK}/vmlinuz"
+    for version in ("1.2", "1.3"):
+        code = curl(lab, "--cacert", str(ca / "ca.pem"), "--tls-max", version, "-I", "-w", "%{http_code}", url)
+        assert code.endswith("200")
+    assert lab.play(tls_role(ca)).changed == []
+
+
+def test_a_certificate_that_ends_soon_is_renewed(lab, ca):
+    before = lab.path("/etc/h200-rack/tls/mirror.pem").read_text()
+    lab.play(tls_role(ca, mirror_tls_renew_days=400))
+    assert lab.path("/etc/h200-rack/tls/mirror.pem").read_text() != before
+
+
+def test_a_certificate_that_does_not_fit_its_key_is_refused_and_https_goes_on(lab, ca):
+    own = {
+        "mirror_tls_certificate": (ca / "ca.pem").read_text(),
+        "mirror_tls_key": lab.path("/etc/h200-rack/tls/mirror.key").read_text(),
+    }
+    play = lab.play(tls_role(ca, **own), check=False)
+    assert play.status != 0
+    assert "mirror_tls_key is not its key" in play.failure() and "lacks the names" in play.failure()
+    assert "PRIVATE KEY" not in play.stdout
+    curl(lab, "--cacert", str(ca / "ca.pem"), "-I", f"https://{BOOT}/health")
