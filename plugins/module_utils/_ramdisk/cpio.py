@@ -25,7 +25,7 @@ class Entry:
     source: t.Optional[str] = None  # a file to copy from, instead of data
     uid: int = 0
     gid: int = 0
-    rdev: t.Tuple[int, int] = (0, 0)
+    rdev: tuple[int, int] = (0, 0)
 
 
 def directory(path: str, mode: int = 0o755) -> Entry:

@@ -9,7 +9,9 @@ all of it before the first process starts would cost seconds and twice the memor
 
 from __future__ import annotations
 
+import contextlib
 import fnmatch
+import hashlib
 import json
 import os
 import shutil
@@ -17,14 +19,15 @@ import stat
 import subprocess
 import tempfile
 import typing as t
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 
-from ansible_collections.h200.rack.plugins.module_utils._common.atomic import write_atomic
+from ansible_collections.h200.rack.plugins.module_utils._common.atomic import read_or_none, write_atomic
 from ansible_collections.h200.rack.plugins.module_utils._common.errors import InvalidInput, RackError
 
-from . import cpio, kmod, manifest, squash
+from . import bootstrap, cpio, kmod, manifest, squash
 
-FORMAT = "h200.rack-ramdisk/1"
+FORMAT = "h200.rack.ramdisk-contents/1"
+CONTENTS = "contents.json"
 EARLY = "early"  # the folder of the initramfs with what is needed to mount /usr
 EARLY_MODULES = ("loop", "squashfs")
 
@@ -33,27 +36,55 @@ EARLY_MODULES = ("loop", "squashfs")
 class Recipe:
     """What goes into a ramdisk. Paths are of the build host; patterns are relative to the system's root."""
 
-    tree: str  # the unpacked system
-    kernel_root: str  # an unpacked linux-image package
-    dest: str  # folder for vmlinuz, initrd.img and manifest.json
+    source: str  # what bootstrap left: tree, kernel, firmware
+    dest: str  # folder for vmlinuz, initrd.img and contents.json
     arch: str
     suite: str
     files: str | None = None  # a folder laid over the tree
-    firmware_root: str | None = None
     modules: t.Sequence[str] = ()
     modules_exclude: t.Sequence[str] = ()
     modules_required: t.Sequence[str] = ()
     exclude: t.Sequence[str] = ()
     links: t.Mapping[str, str] = field(default_factory=dict)
-    compression_level: int = 19
+    compression_level: int = 15
     mtime: int = 0
+
+    @property
+    def tree(self) -> str:
+        return os.path.join(self.source, "tree")
+
+    @property
+    def kernel_root(self) -> str:
+        return os.path.join(self.source, "kernel")
+
+    @property
+    def firmware_root(self) -> str:
+        return os.path.join(self.source, "firmware", "usr", "lib", "firmware")
+
+
+def inputs(recipe: Recipe) -> str:
+    """The digest of all that decides what comes out."""
+    total = hashlib.sha256()
+    fields = {key: value for key, value in asdict(recipe).items() if key not in ("source", "dest", "files")}
+    total.update(json.dumps({**fields, "format": FORMAT}, sort_keys=True).encode())
+    total.update(read_or_none(os.path.join(recipe.source, bootstrap.STAMP)) or b"")
+    if recipe.files is not None:
+        for entry in cpio.with_parents(walk(recipe.files, ())):
+            content = manifest.digest_of_file(entry.source)[0] if entry.source else ""
+            total.update(repr((entry.path, entry.mode, entry.data, content)).encode())
+    return total.hexdigest()
+
+
+def built(recipe: Recipe) -> dict[str, t.Any] | None:
+    """The contents of the ramdisk that is there, if it is made of the same."""
+    text = read_or_none(os.path.join(recipe.dest, CONTENTS))
+    document = json.loads(text) if text is not None else {}
+    return document if document.get("inputs") == inputs(recipe) else None
 
 
 def kernel_version(kernel_root: str) -> str:
     found = sorted(
-        name[len("vmlinuz-") :]
-        for name in os.listdir(os.path.join(kernel_root, "boot"))
-        if name.startswith("vmlinuz-")
+        name[len("vmlinuz-") :] for name in os.listdir(os.path.join(kernel_root, "boot")) if name.startswith("vmlinuz-")
     )
     if len(found) != 1:
         raise InvalidInput(f"{kernel_root}/boot holds {len(found)} kernels, not one")
@@ -68,12 +99,13 @@ def run(*command: str) -> None:
 
 
 def build(recipe: Recipe) -> dict[str, t.Any]:
-    """Write vmlinuz, initrd.img and manifest.json into ``recipe.dest`` and return the manifest."""
+    """Write vmlinuz, initrd.img and contents.json into ``recipe.dest`` and return the contents."""
     version = kernel_version(recipe.kernel_root)
     with tempfile.TemporaryDirectory(prefix="h200-rack-pack-") as stage:
         names, firmware, absent, builtin = _stage_modules(recipe, version, stage)
         document: dict[str, t.Any] = {
             "format": FORMAT,
+            "inputs": inputs(recipe),
             "arch": recipe.arch,
             "suite": recipe.suite,
             "kernel": version,
@@ -83,13 +115,17 @@ def build(recipe: Recipe) -> dict[str, t.Any]:
             "firmware": {"present": sorted(firmware), "missing": absent},
             "packages": _packages(recipe.tree),
         }
-        marker = json.dumps({key: document[key] for key in ("format", "arch", "suite", "kernel")}, sort_keys=True)
+        marker = json.dumps({key: document[key] for key in ("arch", "suite", "kernel")}, sort_keys=True)
         entries = _system(recipe, stage, firmware)
         entries["etc/h200-rack/ramdisk"] = cpio.regular("etc/h200-rack/ramdisk", f"{marker}\n".encode())
         os.makedirs(recipe.dest, exist_ok=True)
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(os.path.join(recipe.dest, CONTENTS))  # until the new files are complete, nothing vouches for any
         below_usr = [entry for path, entry in entries.items() if path.startswith("usr/")]
         squashed = os.path.join(stage, "usr.squashfs")
-        squash.write(squashed, cpio.with_parents(squash.below("usr", below_usr)), recipe.compression_level, recipe.mtime)
+        squash.write(
+            squashed, cpio.with_parents(squash.below("usr", below_usr)), recipe.compression_level, recipe.mtime
+        )
         early = [entry for path, entry in entries.items() if not path.startswith("usr/")]
         early += [
             cpio.directory("."),  # a root that anyone may write to is one that sshd does not trust
@@ -106,7 +142,7 @@ def build(recipe: Recipe) -> dict[str, t.Any]:
     for name in ("vmlinuz", "initrd.img"):
         sha256, size = manifest.digest_of_file(os.path.join(recipe.dest, name))
         document["files"][name] = {"sha256": sha256, "size": size}
-    write_atomic(os.path.join(recipe.dest, "manifest.json"), manifest.canonical(document))
+    write_atomic(os.path.join(recipe.dest, CONTENTS), manifest.canonical(document))
     return document
 
 
@@ -143,9 +179,7 @@ def _early_modules(modules: str) -> t.Iterator[cpio.Entry]:
         yield cpio.Entry(name, stat.S_IFREG | 0o644, source=os.path.join(modules, path))
 
 
-def _stage_modules(
-    recipe: Recipe, version: str, stage: str
-) -> tuple[list[str], dict[str, str], list[str], list[str]]:
+def _stage_modules(recipe: Recipe, version: str, stage: str) -> tuple[list[str], dict[str, str], list[str], list[str]]:
     """Lay the kept modules into ``stage``; their names, their firmware (found, absent), and what is built in."""
     usr_merged = os.path.join(recipe.kernel_root, "lib")
     if not os.path.lexists(usr_merged):
@@ -173,11 +207,7 @@ def _stage_modules(
         if os.path.exists(os.path.join(source, name)):
             shutil.copyfile(os.path.join(source, name), os.path.join(target, name))
     run("depmod", "-b", stage, version)
-    roots = [recipe.firmware_root] if recipe.firmware_root is not None else []
-    found: dict[str, str] = {}
-    absent = sorted(wanted)
-    for root in roots:
-        found, absent = kmod.find_firmware(sorted(wanted), root)
+    found, absent = kmod.find_firmware(sorted(wanted), recipe.firmware_root)
     names = sorted(kmod.name_of(path) for path in kept)
     return names, found, absent, sorted(kmod.name_of(line) for line in builtin.split())
 
