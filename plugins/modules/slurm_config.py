@@ -160,6 +160,12 @@ action:
   type: str
   returned: success
   sample: restart
+pushed:
+  description:
+    - Whether the nodes that were registered before were given the new configuration after a restart. Those that fetch
+      theirs would not know the new nodes otherwise.
+  type: bool
+  returned: success
 changes:
   description: What kinds of things changed.
   type: list
@@ -236,9 +242,7 @@ def argument_spec():
 def main():
     module = AnsibleModule(argument_spec=argument_spec(), supports_check_mode=True)
     try:
-        result, warnings = run_config.run(
-            module.params, command.runner(module), module.check_mode
-        )
+        result, warnings = run_config.run(module.params, command.runner(module), module.check_mode)
     except RackError as exc:
         module.fail_json(**exc.as_result())
     for warning in warnings:

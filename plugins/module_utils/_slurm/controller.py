@@ -26,6 +26,7 @@ LOCK = "/run/lock/h200-rack-slurm.lock"
 class Result(t.NamedTuple):
     changed: bool
     action: str
+    pushed: bool
     changes: list[str]
     drained: list[str]
     removed: list[str]
@@ -73,10 +74,12 @@ class Controller:
             warnings = self._prove(wanted, made)
             self._change(wanted, made, gate, new, action)
         drained = sorted({*new, *ungated})
+        pushed = action == strategy.RESTART and any(node.registered for node in known.values())
         if not check_mode:
             self._drain(drained, gate)
+            pushed = pushed and self._push()
         changed = action != strategy.NONE or bool(ungated)
-        return Result(changed, action, changes, drained, removed, str(version), differing, warnings)
+        return Result(changed, action, pushed, changes, drained, removed, str(version), differing, warnings)
 
     @staticmethod
     def _with_lost_nodes(made: plan.Plan, known: t.Mapping[str, t.Any], running: bool) -> list[str]:
@@ -139,6 +142,9 @@ class Controller:
             self.scontrol.reconfigure()
         else:
             self.service.restart()
+        self._alive()
+
+    def _alive(self) -> None:
         deadline = Deadline(self.timeout)
         while True:
             # A controller that reads its configuration and then dies answers for a moment: ask systemd too.
@@ -205,6 +211,18 @@ class Controller:
             rolled_back=True,
             **details,
         ) from why
+
+    def _push(self) -> bool:
+        """Give nodes that fetch their configuration the new one; a restart of the controller does not.
+
+        Until they have it, jobs that span them and the new nodes fail: "can't find address for host". The set of
+        nodes is the running controller's own by now, so this reconfigure is harmless on every version.
+        """
+        if "enable_configless" not in self.scontrol.config().get("SlurmctldParameters", ""):
+            return False
+        self.scontrol.reconfigure()
+        self._alive()
+        return True
 
     def _drain(self, names: list[str], gate: str) -> None:
         """Set the gate by name too: it then also stands in the controller's saved state."""

@@ -45,6 +45,7 @@ def _as_dict(result: Result, folder: str) -> dict[str, t.Any]:
     return {
         "changed": result.changed,
         "action": result.action,
+        "pushed": result.pushed,
         "changes": result.changes,
         "drained": result.drained,
         "removed": result.removed,

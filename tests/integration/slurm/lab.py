@@ -6,9 +6,10 @@
 
     lab.py up [--suite bookworm] [--nodes 3] DIR    make the containers, write DIR/inventory.yml and DIR/run
     lab.py down DIR                                 end them and remove what was made
+    lab.py connect NET HOST PORT                    ssh's way into the lab (ProxyCommand with ProxyUseFdpass)
 
 Every container has its own network namespace on a bridge inside one more namespace; nothing of the host's
-network is touched. `DIR/run CMD…` runs CMD inside that namespace, where the containers answer by SSH.
+network is touched. SSH gets in by the inventory's ProxyCommand; `DIR/run CMD…` runs CMD inside that namespace.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import os
 import pathlib
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -144,7 +146,9 @@ class Lab:
                 "-o", "ConnectTimeout=2", "-o", "LogLevel=ERROR"]
 
     def _write_inventory(self, hosts: dict[str, str], key: pathlib.Path) -> None:
-        ssh = " ".join(["-o", f"UserKnownHostsFile={self.work}/known_hosts", "-o", "StrictHostKeyChecking=accept-new"])
+        way = f"ip netns exec {self.net} {sys.executable} {pathlib.Path(__file__).resolve()} connect {self.net} %h %p"
+        ssh = (f"-o UserKnownHostsFile={self.work}/known_hosts -o StrictHostKeyChecking=accept-new "
+               f"-o ProxyUseFdpass=yes -o ProxyCommand='{way}'")
         nodes = {name: {"ansible_host": address} for name, address in hosts.items() if name != "slurm01"}
         inventory = {
             "all": {
@@ -194,6 +198,13 @@ def _end(pid: int) -> None:
             time.sleep(0.1)
 
 
+def connect(host: str, port: int) -> None:
+    """Connect, and hand the socket to the ssh that is behind standard output."""
+    with socket.create_connection((host, port), timeout=10) as link, socket.socket(fileno=os.dup(1)) as parent:
+        link.settimeout(None)
+        socket.send_fds(parent, [b"\0"], [link.fileno()])
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
@@ -202,7 +213,14 @@ def main() -> None:
     up.add_argument("--nodes", type=int, default=3)
     up.add_argument("dir", type=pathlib.Path)
     commands.add_parser("down").add_argument("dir", type=pathlib.Path)
+    way = commands.add_parser("connect")
+    way.add_argument("net")
+    way.add_argument("host")
+    way.add_argument("port", type=int)
     arguments = parser.parse_args()
+    if arguments.command == "connect":
+        connect(arguments.host, arguments.port)
+        return
     arguments.dir.mkdir(parents=True, exist_ok=True)
     lab = Lab(arguments.dir.resolve())
     if arguments.command == "up":
