@@ -82,7 +82,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 disks:
-  description: For each disk what it is (disk), method, how, verdict (erased, failed, unsupported or timeout, and in check
+  description: For each disk what it is (disk), method, how, verdict (erased, failed, unsupported or timeout, in check
     mode would_erase), what was tried without success, and seconds.
   type: list
   elements: dict
