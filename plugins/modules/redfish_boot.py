@@ -108,7 +108,7 @@ strategy:
   returned: success
   sample: system
 pending_reboot:
-  description: Whether BIOS attributes wait for the next restart.
+  description: Whether BIOS attributes or a job of the BMC wait for the next restart.
   type: bool
   returned: success
 would_send:

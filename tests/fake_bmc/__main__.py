@@ -28,7 +28,7 @@ def main() -> None:
     parser.add_argument("--on-seconds", type=float, default=0.0, help="seconds from the request to On")
     args = parser.parse_args()
     kind = PERSONALITIES[args.personality]
-    bmcs = [Bmc(kind, Machine(on_seconds=args.on_seconds), latency=args.latency) for _ in range(args.count)]
+    bmcs = [Bmc(kind, Machine(on_seconds=args.on_seconds), latency=args.latency) for _number in range(args.count)]
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_unused: stop.set())

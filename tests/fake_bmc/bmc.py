@@ -207,7 +207,7 @@ class Bmc:
         }
         if p.last_reset_time and self.machine.last_reset:
             system["LastResetTime"] = self.machine.last_reset
-        if p.settings:
+        if p.settings and not p.settings_hidden:
             system["@Redfish.Settings"] = {"SettingsObject": {"@odata.id": f"{base}/{p.settings}"}}
         if p.bios is not None:
             system["Bios"] = {"@odata.id": f"{base}/Bios"}

@@ -36,6 +36,7 @@ class Personality:
     targets: tuple[str, ...] | None = USUAL_TARGETS
     mode: str | None = "UEFI"  # None: the property does not exist
     uri: bool = False  # whether HttpBootUri exists
+    settings_hidden: bool = False  # there, and not linked
     settings: str = ""  # last part of the URI of the settings resource
     boot_written_at: str = "system"  # or settings
     elsewhere: tuple[int, str] = (400, "Base.1.18.PropertyNotWritable")

@@ -31,6 +31,7 @@ class BootOverride:
         self.settings_path = self._settings_path()
         self.settings = self._read_settings()
         self.strategy = "none"
+        self.scheduled = False  # the BMC made a job of it, and shows nothing before the restart
 
     # -- reading ------------------------------------------------------------------------------------------
 
@@ -71,7 +72,12 @@ class BootOverride:
         before = self.boot
         error: BmcError | None = None
         stuck: list[str] | None = None  # what was still wrong after the last request that was accepted
-        for path in self._places():
+        elsewhere = False  # whether the BMC said so
+        for path, advertised in self._places():
+            if not advertised and not (elsewhere and self.client.try_get(path).ok):
+                continue
+            if path != self.client.system_path:
+                self.settings_path = path
             for data in bw.payloads(want, self.boot, self.traits):
                 answer = patch(self.client, path, {"Boot": data})
                 if answer is not None and answer.status in (401, 403):
@@ -81,28 +87,40 @@ class BootOverride:
                 if not wrong and not flipped:
                     self.strategy = "settings" if path != self.client.system_path else "system"
                     return self._warnings(want, answer)
+                if self._is_scheduled(path, answer):
+                    self.strategy, self.scheduled = "settings", True
+                    return ["The BMC scheduled the override for the next restart; until then it cannot be read back."]
                 if answer is None or answer.ok:
                     stuck = wrong + flipped
                     if flipped:  # the BMC changed the mode by itself: put it right with the next, fuller request
                         want = {**want, bw.MODE: before[bw.MODE]}
                 else:
                     error = answer.error("Setting the boot override", **self._facts(before))
-                    if answer.status == 405 or answer.says(*ELSEWHERE):
+                    if answer.verdict == ("busy", True):
+                        raise error  # the machine did not become ready in time; other words do not help
+                    elsewhere = answer.status == 405 or answer.says(*ELSEWHERE)
+                    if elsewhere:
                         break
         if stuck is not None or error is None:
             raise self._not_applied(want, stuck or [], before)
         error.details.update(self._facts(before))
         raise error
 
-    def _places(self) -> list[str]:
-        """Where to write: first the settings resource if it has an override of its own, as Redfish has it."""
-        system = self.client.system_path
+    def _places(self) -> list[tuple[str, bool]]:
+        """Where to write, and whether the BMC advertises it: first settings with an override of their own, as Redfish
+        has it. Where nothing is advertised, iDRAC 10 and AMI keep the settings at these URIs."""
+        system = (self.client.system_path, True)
         if not self.settings_path:
-            # An AMI BMC that says "in the future state" without advertising where keeps it here.
-            return [system, f"{system}/SD"] if self.traits.full_request else [system]
-        if bw.TARGET in bw.boot_of(self.settings):
-            return [self.settings_path, system]
-        return [system, self.settings_path]
+            return [system, *((f"{system[0]}/{name}", False) for name in ("Settings", "SD"))]
+        settings = (self.settings_path, True)
+        return [settings, system] if bw.TARGET in bw.boot_of(self.settings) else [system, settings]
+
+    def _is_scheduled(self, path: str, answer: Answer | None) -> bool:
+        """Whether a job was made at a settings resource that shows no values (iDRAC: apply time OnReset)."""
+        if path == self.client.system_path or answer is None or not answer.ok:
+            return False
+        job = answer.status == 202 or "job" in answer.headers.get("location", "").lower()
+        return job and not bw.boot_of(self.settings).get(bw.TARGET)
 
     def _read_back(self, want: dict[str, str], accepted: bool) -> list[str]:
         """What is still not as wanted, after a while if the BMC said that it would be."""

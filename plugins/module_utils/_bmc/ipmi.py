@@ -161,8 +161,7 @@ class Ipmi:
                 if not exc.details.pop("again", False):
                     raise
             if attempt == LOGIN_TRIES - 1 or not within.pause(0.5):
-                break
-        raise error
+                raise error
 
     def _in_time(self, kind: type[_Session], within: Deadline) -> t.Any:
         """pyghmi's blocking login in a thread of its own, because nothing else bounds it."""

@@ -49,7 +49,7 @@ def patch(client: Redfish, path: str, data: dict[str, t.Any]) -> Answer | None:
             continue
         error_class, harmless = answer.verdict
         wait = min(answer.retry_after or pause, BUSY_PAUSE_MAX)
-        if answer.ok or not harmless or error_class == "session_limit" or client.deadline.remaining <= wait:
+        if answer.ok or not harmless or error_class == "session_limit" or client.patience.remaining <= wait:
             return answer
-        client.deadline.pause(wait)
+        client.patience.pause(wait)
         pause = min(pause * 2, BUSY_PAUSE_MAX)

@@ -37,6 +37,8 @@ class Redfish:
         deadline: Deadline,
     ) -> None:
         self.deadline = deadline
+        # How long to repeat what the BMC refuses; the time of one request is left for reading and telling why.
+        self.patience = Deadline(max(0.0, deadline.seconds - timeout))
         self.http = Http(address, verification(validate_certs, ca_path), timeout, deadline)
         self.auth = "none"
         self.warnings: list[str] = []

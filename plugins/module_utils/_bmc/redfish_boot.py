@@ -64,7 +64,11 @@ def _set(
     after = override.words(want)
     after["http_boot_uri"] = uri if bios else after["http_boot_uri"]
     strategy = override.strategy if strategy == "override" and override.strategy != "none" else strategy
-    return _result(before != after or bool(bios), before, after, strategy, bios, would_send=None)
+    result = _result(
+        before != after or bool(bios) or override.scheduled, before, after, strategy, bios, would_send=None
+    )
+    result["pending_reboot"] = result["pending_reboot"] or override.scheduled
+    return result
 
 
 def _stale_uri(params: dict[str, t.Any], boot_object: dict[str, t.Any], traits: quirks.Traits) -> str | None:

@@ -107,7 +107,7 @@ def _system(client: Redfish, system: dict[str, t.Any]) -> dict[str, t.Any]:
     found["memory_gib"] = _of(system, "MemorySummary", "TotalSystemMemoryGiB")
     found["boot"] = bw.decode(boot)
     found["allowed_targets"] = boot.get(bw.ALLOWED) or []
-    reset = Reset(client, client.deadline)
+    reset = Reset(client)
     reset.system = system
     try:
         found["allowed_reset_types"] = reset.allowed or []

@@ -19,7 +19,7 @@ def power(params: dict[str, t.Any], check_mode: bool, warnings: list[str], secre
     deadline = deadline_of(params)
     with open_redfish(params, deadline, warnings, secrets) as client:
         system_id = client.choose_system(params["system_id"])
-        runner = Runner(Reset(client, deadline), deadline, float(params["graceful_timeout"]))
+        runner = Runner(Reset(client), deadline, float(params["graceful_timeout"]))
         try:
             result = bring(params, check_mode, warnings, runner)
         except BmcError as exc:

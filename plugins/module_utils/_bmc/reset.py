@@ -24,9 +24,8 @@ POST_LOCKS = ("UnableToModifyDuringSystemPOST", "InvalidOperationForSystemState"
 class Reset:
     """The power back end of the chosen system of ``client``."""
 
-    def __init__(self, client: Redfish, deadline: Deadline) -> None:
+    def __init__(self, client: Redfish) -> None:
         self.client = client
-        self.deadline = deadline
         self.sent: list[str] = []
         self.system: dict[str, t.Any] = {}
         self._allowed: list[str] | None = None
@@ -104,8 +103,9 @@ class Reset:
     def _pause(self, answer: Answer, window: Deadline | None) -> bool:
         """Wait before a refused request is repeated; False when there is no time for that."""
         pause = min(answer.retry_after or REFUSED_PAUSE, REFUSED_PAUSE_MAX)
-        left = self.deadline.remaining if window is None else min(window.remaining, self.deadline.remaining)
-        return left > pause and self.deadline.pause(pause)
+        patience = self.client.patience
+        left = patience.remaining if window is None else min(window.remaining, patience.remaining)
+        return left > pause and patience.pause(pause)
 
     def _refused(self, answer: Answer, name: str) -> BmcError:
         if answer.verdict[0] != "unsupported" or not self.allowed:

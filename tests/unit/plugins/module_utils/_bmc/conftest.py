@@ -69,7 +69,7 @@ def bmc(request):
             setattr(server.personality, name, value)
         fleet = Fleet([server], tls=tls)
         fleet.__enter__()
-        request.addfinalizer(lambda: fleet.__exit__())
+        request.addfinalizer(fleet.__exit__)
         return server
 
     return make

@@ -28,7 +28,7 @@ def sim(request):
         machine = Machine(power=power, on_seconds=on_seconds, **{name: manners.pop(name) for name in names})
         server = IpmiBmc(machine, username, password, **manners)
         server.__enter__()
-        request.addfinalizer(lambda: server.__exit__())
+        request.addfinalizer(server.__exit__)
         return server
 
     return make
