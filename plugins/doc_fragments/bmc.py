@@ -62,7 +62,8 @@ options:
     default: true
   ca_path:
     description:
-      - File (PEM) or folder of the CA certificates to trust, instead of those of the system.
+      - File (PEM) or folder of the CA certificates to trust, instead of those of the system; on the host that the
+        module runs on, usually the controller.
       - Without it, E(H200_RACK_BMC_CA_PATH) is read on the controller.
     type: path
   system_id:

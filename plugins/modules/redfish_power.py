@@ -102,6 +102,12 @@ reset_types_sent:
   elements: str
   returned: when the system was read
   sample: ['On']
+restart_seen:
+  description:
+    - Whether the power state or the BMC's records showed the restart that was sent; null when none was sent.
+    - V(false) comes with a warning.
+  type: bool
+  returned: success
 waited_seconds:
   description: Seconds from the login to the proof.
   type: float

@@ -32,7 +32,9 @@ class BmcAction(ActionBase):
         super().run(None, task_vars)
         args = self._with_fallbacks()
         if self._task.delegate_to and self._connection.transport.rsplit(".", 1)[-1] != "local":
-            return self._execute_module(module_name=self._task.action, module_args=args, task_vars=task_vars)
+            return self._execute_module(
+                module_name=self._task.resolved_action or self._task.action, module_args=args, task_vars=task_vars
+            )
         return run(type(self).WORK, self._checked(args), self._task.check_mode)
 
     def _with_fallbacks(self) -> dict[str, t.Any]:

@@ -24,6 +24,9 @@ def run(work: Work, params: Params, check_mode: bool) -> dict[str, t.Any]:
         for name in ("bmc_username", "bmc_password"):
             if not params.get(name):
                 raise invalid(f"{name} is empty. Set it, or {'H200_RACK_' + name.upper()} in the environment.")
+        for name, least in (("timeout", 1), ("graceful_timeout", 1), ("wait_timeout", 0)):
+            if params.get(name) is not None and params[name] < least:
+                raise invalid(f"{name} must be at least {least}.")
         result = work(params, check_mode, warnings, secrets)
         result.setdefault("changed", False)
     except BmcError as exc:

@@ -63,14 +63,16 @@ class Step:
 def plan(state: str, current: str | None, shutdown: str, allowed: t.Collection[str] | None) -> list[Step]:
     """The steps from ``current`` to ``state``; empty when nothing is to be sent."""
     off = _shutdown_steps(shutdown)
-    turn_on = Step(("Resume", *_TURN_ON) if current == PAUSED else _TURN_ON, ON)
+    # The power button turns a running machine off, so it needs a machine that is known to be off.
+    starts = _TURN_ON if current in (OFF, POWERING_OFF) else _TURN_ON[:-1]
+    turn_on = Step(("Resume", *starts) if current == PAUSED else starts, ON)
     if state == "on":
         return [] if current in (ON, POWERING_ON) else [turn_on]
     if state == "off":
         return [] if current in (OFF, POWERING_OFF) else off
     if current == OFF:  # nothing runs that could be restarted: turning it on is what the user is after
         return [turn_on]
-    turn_on = Step(_TURN_ON, ON)
+    turn_on = Step(_TURN_ON, ON)  # after a proven Off
     if state == "restarted":
         direct = {"force": "ForceRestart", "graceful": "GracefulRestart"}.get(shutdown)
         if direct and (allowed is None or direct in allowed):

@@ -44,12 +44,16 @@ class Runner:
         self.backend = backend
         self.deadline = deadline
         self.graceful_timeout = graceful_timeout
+        self.restart_seen: bool | None = None  # whether there was a sign of the restart that was sent
 
-    def settle_transition(self, state: str | None) -> str | None:
-        """Let a transition that is under way end before anything is decided."""
-        if state not in (pp.POWERING_ON, pp.POWERING_OFF):
+    def settle_transition(self, state: str | None, target: str | None) -> str | None:
+        """Let a transition that is under way end, unless it is a start that is to be broken off."""
+        if state not in (pp.POWERING_ON, pp.POWERING_OFF) or (state == pp.POWERING_ON and target == pp.OFF):
             return state
-        return self._wait(lambda now: now not in (pp.POWERING_ON, pp.POWERING_OFF, None), self.deadline)
+        now = self._wait(lambda now: now not in (pp.POWERING_ON, pp.POWERING_OFF, None), self.deadline)
+        if now in (pp.POWERING_ON, pp.POWERING_OFF, None):
+            raise BmcError("timeout", f"The power state was {state} at first and is still {now or 'unknown'}.")
+        return now
 
     def run(self, steps: t.Sequence[pp.Step], current: str | None, wait: bool) -> str | None:
         """Send the steps, each proven before the next; the last one only with ``wait``."""
@@ -76,7 +80,7 @@ class Runner:
         if not wait and known:
             return self.backend.read()
         if name in pp.RESTARTS:
-            return self._prove_restart(name, signs, known)
+            return self._prove_restart(name, signs, known, step.graceful)
         if step.target is None:
             if not known:
                 raise _unproven(name, "and a power state cannot show whether it took effect")
@@ -102,10 +106,11 @@ class Runner:
             if within.elapsed > 10:
                 pause = min(pause * 1.5, POLL_MAX)
 
-    def _prove_restart(self, name: str, signs: tuple[t.Any, ...], known: bool) -> str | None:
+    def _prove_restart(self, name: str, signs: tuple[t.Any, ...], known: bool, graceful: bool) -> str | None:
         """A restart is over when On is read after a sign of it, or, if it was accepted, after it stayed On a while."""
+        patience = self.graceful_timeout if graceful else SETTLE_SECONDS if known else UNKNOWN_RESTART_SECONDS
+        quiet = Deadline(min(patience, self.deadline.remaining))
         seen = False
-        quiet = Deadline(SETTLE_SECONDS if known else min(UNKNOWN_RESTART_SECONDS, self.deadline.remaining))
 
         def done(state: str | None) -> bool:
             nonlocal seen
@@ -118,6 +123,7 @@ class Runner:
             raise self._late(name, pp.Step((name,), pp.ON), state, None)
         if not seen and not known:
             raise _unproven(name, "and the machine shows no sign of a restart")
+        self.restart_seen = seen
         return state
 
     def _late(self, name: str, step: pp.Step, now: str | None, before: str | None) -> BmcError:
@@ -140,9 +146,10 @@ def _unproven(name: str, why: str) -> BmcError:
 def bring(params: dict[str, t.Any], check_mode: bool, warnings: list[str], runner: Runner) -> dict[str, t.Any]:
     """The part of a power module that knows no protocol: decide, act, prove, report."""
     backend, reset_type = runner.backend, params["reset_type"]
+    target = pp.RESET_TYPES[reset_type] if reset_type else {"on": pp.ON, "off": pp.OFF}.get(params["state"])
     before = backend.read()
     try:
-        now = before if check_mode else runner.settle_transition(before)
+        now = before if check_mode or not params["wait"] else runner.settle_transition(before, target)
         if reset_type:
             steps = pp.single(reset_type, now)
         else:
@@ -157,8 +164,11 @@ def bring(params: dict[str, t.Any], check_mode: bool, warnings: list[str], runne
         raise
     if params["state"] == "restarted" and now == pp.OFF:
         warnings.append("The machine was off, so it was turned on instead of restarted.")
+    if runner.restart_seen is False:
+        warnings.append("The restart was accepted, but neither the power state nor the BMC's records show it.")
     return {
         "changed": bool(steps),
+        "restart_seen": runner.restart_seen,
         "power_state": after,
         "previous_power_state": before,
         "reset_types_sent": would_send if check_mode else backend.sent,

@@ -191,6 +191,19 @@ def test_a_redirect_within_the_bmc_is_followed(bmc, run):
     assert run("redfish_power", server, state="on")["power_state"] == "On"
 
 
+def test_a_service_root_behind_a_password(bmc, run):
+    """Against the specification, but seen."""
+    server = bmc()
+    server.faults.append(Fault(method="GET", path="^/redfish/v1/$", status=401))
+    result = run("redfish_power", server, state="on")
+    assert result["power_state"] == "On" and result["auth"] == "basic"
+
+
+@pytest.mark.parametrize("name", ["timeout", "graceful_timeout"])
+def test_times_that_leave_no_time(bmc, run, name):
+    check(run("redfish_power", bmc(), state="off", **{name: 0}), "invalid", name)
+
+
 def test_a_query_that_is_none_is_told_before_the_bmc_is_asked(bmc, run):
     server = bmc()
     check(run("redfish_info", server, query="nics["), "invalid", "JMESPath")

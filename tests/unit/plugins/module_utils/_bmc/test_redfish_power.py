@@ -189,6 +189,29 @@ def test_a_restart_without_answer_and_without_a_sign_is_not_claimed(bmc, run):
     assert server.log.resets() == ["ForceRestart"]
 
 
+def test_a_restart_that_nothing_shows_is_said(bmc, run):
+    server = bmc(power="On", last_reset_time=False, restart_shows=False)
+    result = run("redfish_power", server, state="restarted")
+    assert result["restart_seen"] is False and "accepted" in result["warnings"][0]
+    assert run("redfish_power", bmc(power="On"), state="restarted")["restart_seen"] is True
+
+
+def test_a_start_that_never_ends_is_no_success(bmc, run):
+    result = run("redfish_power", bmc(power="PoweringOn"), state="on", wait_timeout=1, timeout=1)
+    assert result["failed"] and result["error_class"] == "timeout"
+
+
+def test_a_start_that_never_ends_can_be_broken_off(bmc, run):
+    server = bmc(power="PoweringOn")
+    assert run("redfish_power", server, state="off")["power_state"] == "Off" and server.log.resets() == ["ForceOff"]
+
+
+def test_the_power_button_is_not_pressed_without_knowing_the_state(bmc, run):
+    server = bmc(power="Mystery", reset_types=("PushPowerButton", "ForceOff"))
+    assert run("redfish_power", server, state="on")["error_class"] == "unsupported"
+    assert run("redfish_power", bmc(reset_types=("PushPowerButton",)), state="on")["power_state"] == "On"
+
+
 def test_a_restart_without_answer_is_proven_by_the_reset_time(bmc, run):
     server = bmc(power="On", restart_shows=False)
     server.faults.append(Fault(method="POST", path="Reset$", drop=True, process=True))
