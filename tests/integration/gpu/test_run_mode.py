@@ -124,9 +124,13 @@ def tests_left():
             words = open(f"/proc/{pid}/cmdline", "rb").read().replace(b"\0", b" ").decode()
         except OSError:
             continue
-        if "_perf" in words and "probe.py" not in words:
+        if ("_perf" in words or words.startswith("sleep 86400")) and "probe.py" not in words:
             out.append(words)
     return out
+
+
+def queue():
+    return subprocess.run(["squeue", "-h", "-t", "PD,R"], capture_output=True, text=True).stdout
 
 
 results = {}
@@ -136,10 +140,9 @@ for name, (faults, params) in json.load(open("/tmp/cases.json")).items():
     result = probe(params)
     # That a job is completing is the controller's affair; what must not stay are processes and running jobs.
     end = time.monotonic() + 20
-    while (tests_left() or subprocess.run(["squeue", "-h", "-t", "PD,R"], capture_output=True).stdout) and time.monotonic() < end:
+    while (tests_left() or queue()) and time.monotonic() < end:
         time.sleep(0.2)
-    result["left"] = tests_left()
-    result["queue"] = subprocess.run(["squeue", "-h", "-t", "PD,R"], capture_output=True, text=True).stdout
+    result["left"], result["queue"] = tests_left(), queue()
     results[name] = result
 print("RESULTS " + json.dumps(results))
 """
