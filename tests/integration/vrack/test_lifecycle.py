@@ -92,7 +92,9 @@ def test_interrupted_start_is_repaired_and_a_second_start_changes_nothing(rack: 
 def test_servers_answer_ansible_and_bmcs_answer_their_protocol(rack: Rack) -> None:
     rack.play("up")
     assert rack.run("ansible", "rack_servers", "-m", "ansible.builtin.ping").count("SUCCESS") == 4
-    found = rack.run("curl", "--silent", "--show-error", "--cacert", f"{rack.state}/ca.pem", "https://10.20.2.11/redfish/v1/")
+    found = rack.run(
+        "curl", "--silent", "--show-error", "--cacert", f"{rack.state}/ca.pem", "https://10.20.2.11/redfish/v1/"
+    )
     assert json.loads(found)["Name"]
     assert rack.status()["inside"]["nodes"] == {"gpu001": "off"}
 

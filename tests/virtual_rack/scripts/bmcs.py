@@ -19,7 +19,7 @@ import sys
 
 import daemon
 
-LIFETIME = "3650"   # days; the rack, and its CA with it, seldom gets older than one
+LIFETIME = "3650"  # days; the rack, and its CA with it, seldom gets older than one
 
 
 def openssl(*argv: str) -> None:

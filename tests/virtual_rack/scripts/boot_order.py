@@ -21,7 +21,7 @@ import xml.etree.ElementTree as ET
 import libvirt
 import libvirt_qemu
 
-NEVER = -1   # QEMU's word for a device that is not in the order
+NEVER = -1  # QEMU's word for a device that is not in the order
 
 
 def devices(domain: ET.Element) -> dict[str, ET.Element]:
@@ -73,10 +73,10 @@ def follow(connection: libvirt.virConnect, domain: libvirt.virDomain, event: int
         flags = libvirt.VIR_DOMAIN_XML_INACTIVE | libvirt.VIR_DOMAIN_XML_SECURE
         better = without_second_card(domain.XMLDesc(flags))
         if better:
-            connection.defineXML(better)   # which is an event, too
+            connection.defineXML(better)  # which is an event, too
         elif domain.isActive():
             tell_machine(domain)
-    except (libvirt.libvirtError, RuntimeError) as error:   # it may have been switched off meanwhile
+    except (libvirt.libvirtError, RuntimeError) as error:  # it may have been switched off meanwhile
         print(error, flush=True)
 
 

@@ -51,7 +51,7 @@ class Chassis:
             return
         if self.boot() == "none":
             self.domain.reset()
-        else:   # the order of devices is read when the machine is made
+        else:  # the order of devices is read when the machine is made
             self.domain.destroy()
             self.start()
 
@@ -100,7 +100,7 @@ def main(argv: list[str]) -> None:
         chassis.reset()
     elif (verb, what) == ("set", "shutdown"):
         chassis.shutdown()
-    elif (verb, what) != ("set", "identify"):   # there is no lamp to light
+    elif (verb, what) != ("set", "identify"):  # there is no lamp to light
         raise SystemExit(f"cannot {verb} {what}")
 
 

@@ -17,7 +17,7 @@ def pid_file(name: str) -> str:
 
 def start(name: str, argv: list[str], log: str, executable: str = "", environment: dict[str, str] | None = None,
           cgroup: str = "") -> bool:  # fmt: skip
-    """True when it was started, False when it ran already. ``executable`` is what argv becomes, where it is a script."""
+    """True when it was started, False when it ran already. ``executable``: what argv becomes, where it is a script."""
     enter = ["/bin/sh", "-c", f'echo $$ >{cgroup}/cgroup.procs && exec "$@"', "sh"] if cgroup else []
     assignments = [f"{key}={value}" for key, value in (environment or {}).items()]
     command = [*enter, *(["/usr/bin/env", *assignments] if assignments else []), *argv]
@@ -26,7 +26,7 @@ def start(name: str, argv: list[str], log: str, executable: str = "", environmen
          "--exec", executable or argv[0], "--output", log, "--startas", command[0], "--", *command[1:]],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
-    if done.returncode not in (0, 1):   # 1: it runs already
+    if done.returncode not in (0, 1):  # 1: it runs already
         raise SystemExit(f"{name} does not start: {done.stderr.strip()}")
     return done.returncode == 0
 

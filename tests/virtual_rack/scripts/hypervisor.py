@@ -13,14 +13,13 @@ import sys
 
 import daemon
 
-
 PYTHON = "/usr/bin/python3"
 
 
 def main() -> None:
     logs, configuration = sys.argv[1:]
     for file in pathlib.Path(configuration).iterdir():
-        shutil.copy(file, "/etc/libvirt")   # the box's own
+        shutil.copy(file, "/etc/libvirt")  # the box's own
     for name in ("virtlogd", "libvirtd"):
         if daemon.start(name, [f"/usr/sbin/{name}"], f"{logs}/{name}.log"):
             print(name, "started")
@@ -28,7 +27,8 @@ def main() -> None:
             daemon.wait(name, pathlib.Path("/run/libvirt/virtlogd-sock").exists, 30, f"{logs}/{name}.log")
     daemon.wait("libvirtd", answers, 60, f"{logs}/libvirtd.log")
     script = str(pathlib.Path(__file__).with_name("boot_order.py"))
-    if daemon.start("boot_order", [PYTHON, script], f"{logs}/boot_order.log", executable=str(pathlib.Path(PYTHON).resolve())):
+    python = str(pathlib.Path(PYTHON).resolve())
+    if daemon.start("boot_order", [PYTHON, script], f"{logs}/boot_order.log", executable=python):
         print("boot_order started")
 
 

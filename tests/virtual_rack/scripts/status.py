@@ -2,7 +2,7 @@
 # Copyright (c) 2026 The h200.rack maintainers
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Tell as JSON what there is inside the virtual rack's box: status.py STATE."""
+"""Tell as JSON what there is inside the virtual rack's box."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import contextlib
 import json
 import pathlib
 import subprocess
-import sys
 
 
 def runs(pid_file: pathlib.Path) -> bool:
@@ -24,7 +23,7 @@ def guests() -> dict[str, str]:
         libvirt.registerErrorHandler(lambda *_: None, None)
         try:
             connection = libvirt.openReadOnly("qemu:///system")
-        except libvirt.libvirtError:   # not up yet
+        except libvirt.libvirtError:  # not up yet
             return {}
         return {domain.name(): "on" if domain.isActive() else "off" for domain in connection.listAllDomains()}
     return {}
