@@ -58,9 +58,10 @@ def dnsmasq_plan(
     """The filter itself."""
     try:
         plan = dhcp.plan(hosts, subnets)
+        hosts_file = dhcp.hosts_file(plan, lease)
     except InvalidInput as exc:
         raise AnsibleFilterError(f"the DHCP plan cannot be right: {exc.msg}") from exc
-    return {"hosts_file": dhcp.hosts_file(plan, lease), "subnets": plan.subnets, "binaries": plan.binaries}
+    return {"hosts_file": hosts_file, "subnets": plan.subnets, "binaries": plan.binaries}
 
 
 class FilterModule:

@@ -15,6 +15,7 @@ from . import mac
 
 _LABEL = re.compile(r"^[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?$")
 _BINARY = re.compile(r"^([A-Za-z0-9][A-Za-z0-9._/-]*)?$")
+_LEASE = re.compile(r"^([0-9]+[mhdw]?|infinite)$")
 # A node boots from the provisioning network; the others are served only where a host of the plan lies in them.
 _ALWAYS = "provisioning"
 
@@ -60,6 +61,8 @@ def plan(hosts: t.Sequence[t.Mapping[str, t.Any]], subnets: t.Sequence[t.Mapping
 
 def hosts_file(plan: Plan, lease: str) -> str:
     """The lines for ``dhcp-hostsfile``, sorted by address so that a diff shows only what changed."""
+    if not _LEASE.match(lease):
+        raise InvalidInput(f"the lease time {lease!r} is none of dnsmasq's, such as 45m, 12h, 1d or infinite")
     tags = {binary: f"set:own-binary,set:{tag}," for binary, tag in plan.binaries.items()}
     lines = [
         f"{host.mac},{tags.get(host.binary, '')}{host.address},{host.name},{lease}"

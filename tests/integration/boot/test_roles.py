@@ -46,12 +46,12 @@ def test_a_host_that_cannot_be_right_leaves_the_service_as_it_was(lab):
 
 
 def test_a_configuration_that_dnsmasq_refuses_is_taken_back(lab):
-    before = lab.path("/etc/dnsmasq.d/h200-rack-dhcp.conf").read_text()
-    wrong = [{**rack.ROLES[1], "vars": {**rack.ROLES[1]["vars"], "dhcp_lease": "forever and a day"}}]
+    before = lab.path("/etc/dnsmasq.d/h200-rack.conf").read_text()
+    wrong = [{**rack.ROLES[1], "vars": {**rack.ROLES[1]["vars"], "dhcp_dns_port": 99999}}]
     play = lab.play(wrong, check=False)
     assert play.status != 0
     assert "the old one is back" in play.failure()
-    assert lab.path("/etc/dnsmasq.d/h200-rack-dhcp.conf").read_text() == before
+    assert lab.path("/etc/dnsmasq.d/h200-rack.conf").read_text() == before
     assert lab.ssh("systemctl", "is-active", "dnsmasq").strip() == "active"
 
 

@@ -75,3 +75,9 @@ def test_a_host_with_a_binary_of_its_own_gets_it_and_not_the_common_one():
     assert "set:own-binary,set:binary-1," in lines[1] and "set:" not in lines[2]
     with pytest.raises(InvalidInput, match="host gpu011: ipxe_binary"):
         dhcp.plan([host(11, ipxe_binary="../x y")], [PROVISIONING])
+
+
+@pytest.mark.parametrize("lease", ["forever", "12 h", "12h,ignore", ""])
+def test_a_lease_time_that_dnsmasq_does_not_know_is_refused(lease):
+    with pytest.raises(InvalidInput, match="lease time"):
+        dhcp.hosts_file(dhcp.plan([host(11)], [PROVISIONING]), lease)
