@@ -11,7 +11,11 @@ import pathlib
 import pytest
 
 BUILT = pathlib.Path(__file__).parents[3] / ".cache/build/ramdisk/x86_64"
-MODULES = ["mlx5_core", "bnxt_en", "ice", "i40e", "ixgbe", "igb", "tg3", "virtio_net", "nvme", "ahci", "megaraid_sas", "mpt3sas", "virtio_blk", "md_mod", "ext4", "xfs", "vfat", "efivarfs", "ipmi_si", "ipmi_devintf"]
+MODULES = [
+    *("mlx5_core", "bnxt_en", "ice", "i40e", "ixgbe", "igb", "tg3", "virtio_net"),
+    *("nvme", "ahci", "megaraid_sas", "mpt3sas", "virtio_blk", "md_mod"),
+    *("ext4", "xfs", "vfat", "efivarfs", "ipmi_si", "ipmi_devintf"),
+]
 
 pytestmark = pytest.mark.skipif(not (BUILT / "contents.json").exists(), reason="no ramdisk is built here")
 
