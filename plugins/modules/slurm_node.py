@@ -50,6 +50,12 @@ options:
       - The controller keeps what an earlier slurmd told it, also while the new one does not come up. That is not taken
         for the new one's registration.
     type: str
+  was_invalid:
+    description:
+      - With O(state=present), whether RV(invalid) was true before slurmd was started anew. It stays so until the new one
+        speaks, and is waited out.
+    type: bool
+    default: false
   wait:
     description: Seconds for the whole, waiting for a controller that is away included.
     type: float
@@ -176,6 +182,10 @@ slurmd_start:
   description: When the node's slurmd started, as it told the controller.
   type: str
   returned: when present
+invalid:
+  description: Whether the controller refused its registration, since it has less than declared.
+  type: bool
+  returned: when present
 drained:
   description: Whether the node takes no new jobs.
   type: bool
@@ -232,6 +242,7 @@ def argument_spec():
         "run_id": {"type": "str"},
         "gres": {"type": "str"},
         "restarted_from": {"type": "str"},
+        "was_invalid": {"type": "bool", "default": False},
         "wait": {"type": "float", "default": 120},
         "wait_for_jobs": {"type": "bool", "default": False},
         "foreign_drain": {"type": "str", "choices": ["fail", "keep"], "default": "fail"},

@@ -29,6 +29,7 @@ class Request(t.NamedTuple):
     wait_for_jobs: bool
     foreign_drain: str  # fail | keep
     restarted_from: str | None = None  # the slurmd start that a registration must be newer than
+    was_invalid: bool = False  # an earlier slurmd was refused; that does not tell about the new one
 
 
 class Outcome(t.NamedTuple):
@@ -93,9 +94,18 @@ def present(scontrol: Scontrol, request: Request, check_mode: bool) -> Outcome:
     return Outcome(True, first, _must_exist(snapshot(scontrol, request.name, deadline), request.name))
 
 
+def _has_spoken(node: Node, request: Request) -> bool:
+    if node.invalid:
+        # A node that was never valid has no start time; one that was refused before may be so no longer.
+        return not request.was_invalid
+    return node.registered and node.slurmd_start != request.restarted_from
+
+
 def _wait_registered(scontrol: Scontrol, request: Request, node: Node, deadline: Deadline) -> Node:
-    while not node.registered or node.slurmd_start == request.restarted_from:
+    while not _has_spoken(node, request):
         if not deadline.pause(POLL):
+            if node.invalid:
+                return node
             raise DeadlineExceeded(
                 f"{request.name}: no slurmd registered within {request.wait:g} s (state {node.state}"
                 + (f", {node.reason}" if node.reason else "")
@@ -286,6 +296,7 @@ def as_dict(node: Node | None, jobs: t.Sequence[str] = ()) -> dict[str, t.Any]:
         "registered": node.registered,
         "slurmd_start": node.slurmd_start,
         "drained": node.drained,
+        "invalid": node.invalid,
         "dynamic": node.dynamic,
         "address": node.address,
         "version": node.version,

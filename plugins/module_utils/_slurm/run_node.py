@@ -24,6 +24,7 @@ def run(params: t.Mapping[str, t.Any], command: Run, check_mode: bool) -> dict[s
         wait_for_jobs=params["wait_for_jobs"],
         foreign_drain=params["foreign_drain"],
         restarted_from=params["restarted_from"],
+        was_invalid=params["was_invalid"],
     )
     if params["run_id"] is not None:
         reason.make(params["run_id"], params["reason"])

@@ -49,9 +49,19 @@ def base_root(suite: str) -> pathlib.Path:
         CACHE.mkdir(parents=True, exist_ok=True)
         part = CACHE / f"root-{suite}.part"
         shutil.rmtree(part, ignore_errors=True)
-        sh("nice", "-n", "10", "mmdebstrap", "--variant=apt", f"--include={PACKAGES}",
-           "--dpkgopt=path-exclude=/usr/share/doc/*", "--dpkgopt=path-exclude=/usr/share/man/*",
-           suite, str(part), "http://deb.debian.org/debian")
+        sh(
+            "nice",
+            "-n",
+            "10",
+            "mmdebstrap",
+            "--variant=apt",
+            f"--include={PACKAGES}",
+            "--dpkgopt=path-exclude=/usr/share/doc/*",
+            "--dpkgopt=path-exclude=/usr/share/man/*",
+            suite,
+            str(part),
+            "http://deb.debian.org/debian",
+        )
         part.rename(root)
     return root
 
@@ -81,9 +91,7 @@ class Lab:
     def _in(self, net: str, *argv: str) -> subprocess.CompletedProcess[str]:
         return sh("ip", "netns", "exec", net, *argv)
 
-    def _container(
-        self, base: pathlib.Path, name: str, address: str, hosts: dict[str, str], key: pathlib.Path
-    ) -> None:
+    def _container(self, base: pathlib.Path, name: str, address: str, hosts: dict[str, str], key: pathlib.Path) -> None:
         net = f"{self.net}-{name}"
         link = f"v{address.rsplit('.', 1)[1]}"
         sh("ip", "netns", "add", net)
@@ -96,15 +104,29 @@ class Lab:
         for part in ("upper", "work", "root"):
             (top / part).mkdir(parents=True)
         root = top / "root"
-        sh("mount", "-t", "overlay", f"slurmlab-{name}", "-o",
-           f"lowerdir={base},upperdir={top / 'upper'},workdir={top / 'work'}", str(root))
+        sh(
+            "mount",
+            "-t",
+            "overlay",
+            f"slurmlab-{name}",
+            "-o",
+            f"lowerdir={base},upperdir={top / 'upper'},workdir={top / 'work'}",
+            str(root),
+        )
         (root / "etc/hostname").write_text(f"{name}\n")
         (root / "etc/hosts").write_text("127.0.0.1 localhost\n" + "".join(f"{a} {n}\n" for n, a in hosts.items()))
         ssh = root / "root/.ssh"
         ssh.mkdir(mode=0o700, exist_ok=True)
         (ssh / "authorized_keys").write_text((key.parent / "id.pub").read_text())
-        for unit in ("slurmctld", "slurmd", "munge", "systemd-networkd", "systemd-networkd-wait-online", "apt-daily.timer",
-                     "apt-daily-upgrade.timer"):
+        for unit in (
+            "slurmctld",
+            "slurmd",
+            "munge",
+            "systemd-networkd",
+            "systemd-networkd-wait-online",
+            "apt-daily.timer",
+            "apt-daily-upgrade.timer",
+        ):
             for link_path in root.glob(f"etc/systemd/system/*.wants/{unit}*"):
                 link_path.unlink()
         # A role that makes its own key must not find the one that the package made when the root was built.
@@ -123,9 +145,23 @@ class Lab:
                 binds.append(f"--bind={devices / f'nvidia{number}'}:/dev/nvidia{number}")
         log = (top / "console.log").open("w")
         process = subprocess.Popen(
-            ["systemd-nspawn", "--quiet", "--boot", "--register=no", "--keep-unit", "--console=pipe", f"--machine={name}",
-             f"--network-namespace-path=/run/netns/{net}", f"--directory={root}", *binds],
-            stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
+            [
+                "systemd-nspawn",
+                "--quiet",
+                "--boot",
+                "--register=no",
+                "--keep-unit",
+                "--console=pipe",
+                f"--machine={name}",
+                f"--network-namespace-path=/run/netns/{net}",
+                f"--directory={root}",
+                *binds,
+            ],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
         state = json.loads(self.state.read_text())
         state["pids"][name] = process.pid
         self.state.write_text(json.dumps(state))
@@ -134,28 +170,48 @@ class Lab:
         end = time.monotonic() + 90
         for name, address in hosts.items():
             while True:
-                done = sh("ip", "netns", "exec", self.net, "ssh", *self._ssh(key), f"root@{address}", "true", check=False)
+                done = sh(
+                    "ip", "netns", "exec", self.net, "ssh", *self._ssh(key), f"root@{address}", "true", check=False
+                )
                 if done.returncode == 0:
                     break
                 if time.monotonic() > end:
-                    sys.exit(f"{name}: no SSH within 90 s\n{done.stderr}\n{(self.work / name / 'console.log').read_text()}")
+                    sys.exit(
+                        f"{name}: no SSH within 90 s\n{done.stderr}\n{(self.work / name / 'console.log').read_text()}"
+                    )
                 time.sleep(0.3)
 
     def _ssh(self, key: pathlib.Path) -> list[str]:
-        return ["-i", str(key), "-o", f"UserKnownHostsFile={self.work}/known_hosts", "-o", "StrictHostKeyChecking=accept-new",
-                "-o", "ConnectTimeout=2", "-o", "LogLevel=ERROR"]
+        return [
+            "-i",
+            str(key),
+            "-o",
+            f"UserKnownHostsFile={self.work}/known_hosts",
+            "-o",
+            "StrictHostKeyChecking=accept-new",
+            "-o",
+            "ConnectTimeout=2",
+            "-o",
+            "LogLevel=ERROR",
+        ]
 
     def _write_inventory(self, hosts: dict[str, str], key: pathlib.Path) -> None:
         way = f"ip netns exec {self.net} {sys.executable} {pathlib.Path(__file__).resolve()} connect {self.net} %h %p"
-        ssh = (f"-o UserKnownHostsFile={self.work}/known_hosts -o StrictHostKeyChecking=accept-new "
-               f"-o ProxyUseFdpass=yes -o ProxyCommand='{way}'")
+        ssh = (
+            f"-o UserKnownHostsFile={self.work}/known_hosts -o StrictHostKeyChecking=accept-new "
+            f"-o ProxyUseFdpass=yes -o ProxyCommand='{way}'"
+        )
         nodes = {name: {"ansible_host": address} for name, address in hosts.items() if name != "slurm01"}
         inventory = {
             "all": {
-                "vars": {"ansible_user": "root", "ansible_ssh_private_key_file": str(key), "ansible_ssh_common_args": ssh,
-                         "ansible_python_interpreter": "/usr/bin/python3",
-                         # Another lab has the same addresses; its connections must not be taken.
-                         "ansible_control_path_dir": str(self.work / "cp")},
+                "vars": {
+                    "ansible_user": "root",
+                    "ansible_ssh_private_key_file": str(key),
+                    "ansible_ssh_common_args": ssh,
+                    "ansible_python_interpreter": "/usr/bin/python3",
+                    # Another lab has the same addresses; its connections must not be taken.
+                    "ansible_control_path_dir": str(self.work / "cp"),
+                },
                 "children": {
                     "rack_slurm_controllers": {"hosts": {"slurm01": {"ansible_host": hosts["slurm01"]}}},
                     "rack_nodes": {"hosts": nodes},
