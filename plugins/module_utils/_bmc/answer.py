@@ -34,6 +34,7 @@ MESSAGES: dict[str, tuple[str, bool]] = {
     "PasswordChangeRequired": ("auth", False),
     "InsufficientPrivilege": ("auth", False),
     "NoValidSession": ("auth", False),
+    "UnauthorizedLoginAttempt": ("auth", False),
     "ResourceAtUriUnauthorized": ("auth", False),
     "AccessDenied": ("auth", False),
     "AccountForSessionNoLongerExists": ("auth", False),

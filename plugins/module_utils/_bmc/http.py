@@ -30,8 +30,9 @@ try:
 except ImportError:
     SUSHY_ERROR = traceback.format_exc()
 
-# Without a handler Python's last resort would print sushy's warnings into the play's output.
+# sushy logs what BMCs say, which may be a secret: neither into the play's output nor into Ansible's log.
 logging.getLogger("sushy").addHandler(logging.NullHandler())
+logging.getLogger("sushy").propagate = False
 
 READ_PAUSES = (0.5, 1.0, 2.0)
 CONNECT_SECONDS = 10.0

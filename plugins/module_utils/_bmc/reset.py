@@ -37,8 +37,13 @@ class Reset:
         return state if isinstance(state, str) and state else None
 
     def signs(self) -> tuple[t.Any, ...]:
-        progress = self.system.get("BootProgress")
-        return self.system.get("LastResetTime"), progress.get("LastState") if isinstance(progress, dict) else None
+        progress, oem = self.system.get("BootProgress"), self.system.get("Oem")
+        hpe = oem.get("Hpe") if isinstance(oem, dict) else None
+        return (
+            self.system.get("LastResetTime"),
+            progress.get("LastState") if isinstance(progress, dict) else None,
+            hpe.get("PostState") if isinstance(hpe, dict) else None,
+        )
 
     @property
     def allowed(self) -> list[str] | None:
