@@ -52,8 +52,8 @@ options:
     type: str
   was_invalid:
     description:
-      - With O(state=present), whether RV(invalid) was true before slurmd was started anew. It stays so until the new one
-        speaks, and is waited out.
+      - With O(state=present), whether RV(invalid) was true before slurmd was started anew. It stays so until the new
+        one speaks, and is waited out.
     type: bool
     default: false
   wait:

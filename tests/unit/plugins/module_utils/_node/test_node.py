@@ -34,7 +34,8 @@ CARD = {
 }
 EXPECTED = {
     "cloud_init": True, "hostname": "gpu001", "network": {"version": 2, "ethernets": {"boot0": CARD}},
-    "users": ["rack"], "time_sync": True, "time": 1001.0, "max_skew": 60, "units": ["nvidia-fabricmanager.service"], "gpus": 8,
+    "users": ["rack"], "time_sync": True, "time": 1001.0, "max_skew": 60, "units": ["nvidia-fabricmanager.service"],
+    "gpus": 8,
     "open_driver": True, "memlock": True, "hosts": ["10.20.1.5 slurm01"], "acs_off": True,
 }  # fmt: skip
 
