@@ -140,7 +140,7 @@ attributes:
 extends_documentation_fragment:
   - h200.rack.attributes
 author:
-  - The h200.rack maintainers
+  - The h200.rack maintainers (@h200)
 """
 
 EXAMPLES = r"""
