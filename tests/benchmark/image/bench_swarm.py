@@ -46,7 +46,7 @@ size = int(sys.argv[6])
 try:
     started = time.monotonic()
     while not seed and member.status().completed < size:
-        time.sleep(0.1)
+        time.sleep(0.5)
     print(json.dumps({"seconds": time.monotonic() - started}), flush=True)
     sys.stdin.read()
     print(json.dumps({"uploaded": member.status().uploaded}), flush=True)

@@ -85,7 +85,7 @@ class Swarm:
             {"jsonrpc": "2.0", "id": "1", "method": method, "params": [f"token:{self._secret}", *parameters]}
         ).encode("ascii")
         head = f"POST /jsonrpc HTTP/1.0\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n\r\n".encode("ascii")
-        with socket.create_connection(("127.0.0.1", self._port), 5) as connection:
+        with socket.create_connection(("127.0.0.1", self._port), 60) as connection:
             connection.sendall(head + body)
             answer = b"".join(iter(lambda: connection.recv(65536), b""))
         value = json.loads(answer.partition(b"\r\n\r\n")[2])
