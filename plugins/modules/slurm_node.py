@@ -99,15 +99,22 @@ options:
         type: str
         choices: [pass, fail, not_run]
         required: true
+      boot_id:
+        description: The boot that was measured.
+        type: str
+        default: ""
       simulated:
         description: Whether it was made from simulated tools.
         type: bool
         default: false
       reasons:
-        description: Codes of what failed, the most telling first.
+        description: What failed, the most telling first; each a code or a mapping with C(code).
         type: list
-        elements: str
+        elements: raw
         default: []
+  boot_id:
+    description: The boot that the node is in. When given, a record of another boot does not count.
+    type: str
   allow_simulated:
     description: Whether records made from simulated tools admit a node. Only a virtual rack sets this.
     type: bool
@@ -232,8 +239,9 @@ def argument_spec():
         "run_id": {"type": "str", "required": True},
         "tier": {"type": "str", "required": True},
         "verdict": {"type": "str", "required": True, "choices": ["pass", "fail", "not_run"]},
+        "boot_id": {"type": "str", "default": ""},
         "simulated": {"type": "bool", "default": False},
-        "reasons": {"type": "list", "elements": "str", "default": []},
+        "reasons": {"type": "list", "elements": "raw", "default": []},
     }
     return {
         "name": {"type": "str", "required": True},
@@ -248,6 +256,7 @@ def argument_spec():
         "foreign_drain": {"type": "str", "choices": ["fail", "keep"], "default": "fail"},
         "required": {"type": "list", "elements": "str", "default": []},
         "records": {"type": "list", "elements": "dict", "default": [], "options": record},
+        "boot_id": {"type": "str"},
         "allow_simulated": {"type": "bool", "default": False},
     }
 

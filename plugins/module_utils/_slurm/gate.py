@@ -17,16 +17,25 @@ class Verdict(t.NamedTuple):
     msg: str
 
 
-def judge(
-    node: str, run_id: str, records: t.Sequence[Record], required: t.Sequence[str], allow_simulated: bool
-) -> Verdict:
-    """Every required tier needs a record of this node and this run that passed; nothing else counts."""
+class Now(t.NamedTuple):
+    """What a record must have been made under to count."""
+
+    node: str
+    run_id: str
+    boot_id: str | None  # None: any
+
+
+def judge(now: Now, records: t.Sequence[Record], required: t.Sequence[str], allow_simulated: bool) -> Verdict:
+    """Every required tier needs a record of this node, run and boot that passed; nothing else counts."""
+    node, run_id = now.node, now.run_id
     for tier in required:
         mine = [item for item in records if item.get("tier") == tier and item.get("node") == node]
         current = [item for item in mine if item.get("run_id") == run_id]
         if not current:
             older = f" (one of run {mine[-1].get('run_id')} does not count)" if mine else ""
             return Verdict(False, "NOT_ACCEPTED", f"{node}: no {tier} acceptance record of run {run_id}{older}")
+        if now.boot_id and current[-1].get("boot_id") not in ("", None, now.boot_id):
+            return Verdict(False, "NOT_ACCEPTED", f"{node}: was rebooted since its {tier} acceptance; accept it again")
         verdict = _judge_one(node, tier, current[-1], allow_simulated)
         if not verdict.passed:
             return verdict

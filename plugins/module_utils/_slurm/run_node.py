@@ -40,13 +40,12 @@ def _refuse_unaccepted(
     """Keep a node behind the gate whose records do not admit it; one that already is out stays out."""
     if not params["required"]:
         return
-    verdict = gate.judge(
-        request.name, params["run_id"] or "", params["records"], params["required"], params["allow_simulated"]
-    )
+    now = gate.Now(request.name, params["run_id"] or "", params["boot_id"] or None)
+    verdict = gate.judge(now, params["records"], params["required"], params["allow_simulated"])
     if verdict.passed:
         return
-    now = node.snapshot(scontrol, request.name, node.Deadline(request.wait))
-    if now is None or not now.drained or node.foreign(now):
+    there = node.snapshot(scontrol, request.name, node.Deadline(request.wait))
+    if there is None or not there.drained or node.foreign(there):
         return
     if not check_mode:
         node.drained(scontrol, request._replace(reason=verdict.code, wait_for_jobs=False), check_mode=False)

@@ -61,7 +61,7 @@ def _run(controller, **given):
     params = {
         "name": "gpu001", "state": "present", "reason": "provisioning", "run_id": "run2", "gres": None, "wait": 0.01,
         "wait_for_jobs": False, "foreign_drain": "fail", "required": [], "records": [], "allow_simulated": False,
-        "restarted_from": None, "was_invalid": False,
+        "restarted_from": None, "was_invalid": False, "boot_id": "b1",
     }  # fmt: skip
     check_mode = given.pop("check_mode", False)
     return run_node.run({**params, **given}, controller, check_mode)
@@ -227,7 +227,15 @@ def test_a_run_id_that_would_not_be_found_again_in_a_reason_is_refused(run_id):
         _run(Controller(), state="drained", run_id=run_id)
 
 
-RECORD = {"node": "gpu001", "run_id": "run2", "tier": "quick", "verdict": "pass", "simulated": False, "reasons": []}
+RECORD = {
+    "node": "gpu001",
+    "run_id": "run2",
+    "tier": "quick",
+    "verdict": "pass",
+    "simulated": False,
+    "reasons": [],
+    "boot_id": "b1",
+}
 
 
 @pytest.mark.parametrize(
@@ -236,8 +244,10 @@ RECORD = {"node": "gpu001", "run_id": "run2", "tier": "quick", "verdict": "pass"
         ({"run_id": "run1"}, "NOT_ACCEPTED"),
         ({"node": "gpu002"}, "NOT_ACCEPTED"),
         ({"tier": "burn_in"}, "NOT_ACCEPTED"),
+        ({"boot_id": "b0"}, "NOT_ACCEPTED"),
         ({"simulated": True}, "SIMULATED"),
         ({"verdict": "fail", "reasons": ["NVLS_ABSENT"]}, "NVLS_ABSENT"),
+        ({"verdict": "fail", "reasons": [{"code": "NIC_PATH_SLOW", "hint": "x"}]}, "NIC_PATH_SLOW"),
         ({"verdict": "not_run"}, "ACCEPTANCE_NOT_RUN"),
     ],
 )
