@@ -8,8 +8,10 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
+import pathlib
 import signal
 import subprocess
+import tempfile
 import typing as t
 
 from ansible_collections.h200.rack.plugins.module_utils._common.deadline import Deadline
@@ -45,41 +47,47 @@ def kill_group(process: subprocess.Popen[t.Any], number: int) -> None:
 
 
 def run_all(commands: t.Mapping[str, t.Sequence[str]], timeout: float) -> dict[str, Output]:
-    """Run ``commands`` side by side; each in a process group of its own, all within ``timeout`` seconds."""
+    """Run ``commands`` side by side; each in a process group of its own, all within ``timeout`` seconds.
+
+    They write to files: one that hangs must not keep another waiting for a full pipe to be read.
+    """
     deadline = Deadline(timeout)
     env = environment()
-    started: dict[str, t.Union[subprocess.Popen[str], Output]] = {}
-    for name, argv in commands.items():
+    with tempfile.TemporaryDirectory(prefix="h200-rack-") as folder:
+        started = {name: _start(argv, env, pathlib.Path(folder, name)) for name, argv in commands.items()}
+        return {name: item if isinstance(item, Output) else item.finish(deadline) for name, item in started.items()}
+
+
+@dataclasses.dataclass
+class _Running:
+    process: subprocess.Popen[bytes]
+    base: pathlib.Path
+
+    def finish(self, deadline: Deadline) -> Output:
+        hung = False
         try:
-            started[name] = subprocess.Popen(
-                list(argv),
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                text=True,
-                errors="replace",
-                env=env,
-                start_new_session=True,
+            self.process.wait(deadline.remaining)
+        except subprocess.TimeoutExpired:
+            hung = True
+        # Also what it left behind when it ended by itself.
+        kill_group(self.process, signal.SIGKILL)
+        if hung:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.process.wait(KILL_GRACE)
+        code = self.process.returncode
+        state = HUNG if hung else OK if code == 0 else FAILED
+        out, err = (self.base.with_suffix(part).read_text("utf-8", "replace") for part in (".out", ".err"))
+        return Output(state, code, out, err)
+
+
+def _start(argv: t.Sequence[str], env: t.Mapping[str, str], base: pathlib.Path) -> t.Union[_Running, Output]:
+    with base.with_suffix(".out").open("wb") as out, base.with_suffix(".err").open("wb") as err:
+        try:
+            process = subprocess.Popen(
+                list(argv), stdin=subprocess.DEVNULL, stdout=out, stderr=err, env=dict(env), start_new_session=True
             )
         except FileNotFoundError:
-            started[name] = Output(MISSING)
+            return Output(MISSING)
         except OSError as exc:
-            started[name] = Output(FAILED, err=str(exc))
-    return {name: item if isinstance(item, Output) else _finish(item, deadline) for name, item in started.items()}
-
-
-def _finish(process: subprocess.Popen[str], deadline: Deadline) -> Output:
-    try:
-        out, err = process.communicate(timeout=deadline.remaining)
-    except subprocess.TimeoutExpired:
-        kill_group(process, signal.SIGKILL)
-        try:
-            out, err = process.communicate(timeout=KILL_GRACE)
-        except subprocess.TimeoutExpired:
-            out, err = "", ""
-            for stream in (process.stdout, process.stderr):
-                if stream is not None:
-                    stream.close()
-        return Output(HUNG, process.returncode, out, err)
-    kill_group(process, signal.SIGKILL)
-    return Output(OK if process.returncode == 0 else FAILED, process.returncode, out, err)
+            return Output(FAILED, err=str(exc))
+    return _Running(process, base)
