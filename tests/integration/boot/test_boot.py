@@ -12,8 +12,8 @@ import rack
 from ansible_collections.h200.rack.plugins.module_utils._boot.rotation import rotate
 from lab import BOOT, MIRRORS, Lab
 
-# OVMF says so when it starts the second in its order, the disk.
-DISK = "BdsDxe: starting Boot0001"
+# OVMF names it when it goes on to the second in its order, the disk.
+DISK = "Boot0001"
 
 
 def served(lab: Lab, since: int) -> list[tuple[str, str]]:
