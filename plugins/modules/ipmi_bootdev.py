@@ -71,7 +71,7 @@ boot:
   returned: success, or when the BMC did not keep it
   contains:
     before:
-      description: RV(ignore:target), RV(ignore:persistence) and RV(ignore:mode); the latter two are null without an override.
+      description: C(target), C(persistence) and C(mode); the latter two are null without an override.
       type: dict
       sample: {target: none, persistence: null, mode: null}
     after:

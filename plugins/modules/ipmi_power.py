@@ -13,8 +13,8 @@ author: The h200.rack maintainers (@h200)
 description:
   - The same options and results as M(h200.rack.redfish_power), over IPMI 2.0.
   - A power request is sent once and never repeated when its answer is lost; the chassis status is read instead.
-  - IPMI shows a restart only if the power goes off. V(restarted) by O(shutdown=force) is believed when the BMC accepts it
-    and the power is on; V(cycled) is proven by the power being off in between.
+  - IPMI shows a restart only if the power goes off. V(restarted) by O(shutdown=force) is believed when the BMC accepts
+    it and the power is on; V(cycled) is proven by the power being off in between.
 extends_documentation_fragment:
   - h200.rack.attributes
   - h200.rack.bmc

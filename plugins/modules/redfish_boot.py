@@ -11,10 +11,10 @@ short_description: Set the boot override over Redfish, and prove it
 version_added: 0.1.0
 author: The h200.rack maintainers (@h200)
 description:
-  - Writes the override with the smallest request the BMC accepts, reads it back, and fails with C(not_applied) when the
-    BMC accepted it but kept something else.
-  - BMCs that want an ETag, a fuller request, or the request at their settings resource get it, each only after the error
-    that calls for it. A firmware mode that the BMC changed by itself is put right.
+  - Writes the override with the smallest request the BMC accepts, reads it back, and fails with C(not_applied) when
+    the BMC accepted it but kept something else.
+  - BMCs that want an ETag, a fuller request, or the request at their settings resource get it, each only after the
+    error that calls for it. A firmware mode that the BMC changed by itself is put right.
 extends_documentation_fragment:
   - h200.rack.attributes
   - h200.rack.bmc
@@ -43,8 +43,8 @@ options:
   http_boot_uri:
     description:
       - What to load with O(target=http); without it, DHCP says.
-      - It goes into C(HttpBootUri) where the BMC has that, into BIOS attributes on Dell and HPE (in effect with the next
-        restart), and nowhere else; RV(strategy) says where.
+      - It goes into C(HttpBootUri) where the BMC has that, into BIOS attributes on Dell and HPE (in effect with the
+        next restart), and nowhere else; RV(strategy) says where.
       - Letters, digits and C(:/._~%+,=-[]) only, because BMCs refuse others.
     type: str
   wait_timeout:
@@ -92,7 +92,7 @@ boot:
   contains:
     before:
       description:
-        - RV(ignore:target), RV(ignore:persistence), RV(ignore:mode) and RV(ignore:http_boot_uri), in the words of the options.
+        - C(target), C(persistence), C(mode) and C(http_boot_uri), in the words of the options.
         - Null is what the BMC does not say.
       type: dict
       sample: {target: none, persistence: null, mode: uefi, http_boot_uri: null}
@@ -102,8 +102,9 @@ boot:
       sample: {target: pxe, persistence: once, mode: uefi, http_boot_uri: null}
 strategy:
   description:
-    - Where the override or the URI went. V(none) where nothing had to be done, V(system) or V(settings) for the resource
-      that took the override, V(http_boot_uri), V(dell_bios) or V(hpe_bios) for the URI, V(dhcp) where the BMC takes no URI.
+    - Where the override or the URI went. V(none) where nothing had to be done, V(system) or V(settings) for the
+      resource that took the override, V(http_boot_uri), V(dell_bios) or V(hpe_bios) for the URI, V(dhcp) where the
+      BMC takes no URI.
   type: str
   returned: success
   sample: system

@@ -103,6 +103,12 @@ class BootOverride:
                         break
         if stuck is not None or error is None:
             raise self._not_applied(want, stuck or [], before)
+        allowed = before.get(bw.ALLOWED)
+        if want[bw.ENABLED] == "Disabled" and isinstance(allowed, list) and "None" not in allowed:
+            said = f"This BMC always boots from one target and cannot remove it; it allows: {', '.join(map(str, allowed))}."
+            raise BmcError(
+                "unsupported", f"{said} Use target=disk.", http_status=error.http_status, **self._facts(before)
+            )
         error.details.update(self._facts(before))
         raise error
 

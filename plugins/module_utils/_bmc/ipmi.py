@@ -144,7 +144,7 @@ class Ipmi:
         self.logout()
         within = Deadline(min(self._timeout, self.deadline.remaining))
         kind: type[_Session] = _Session
-        error: BmcError | None = None
+        error = BmcError("timeout", f"No IPMI session with {self._where}.")
         for attempt in range(LOGIN_TRIES):
             _forget()
             try:
@@ -155,7 +155,7 @@ class Ipmi:
                 kind = _Sha1Session
                 error = BmcError("bmc_bug", "The BMC answers the login with broken packets.")
             except BmcError as exc:
-                if error is not None and exc.error_class == "timeout":
+                if attempt and exc.error_class == "timeout":
                     raise error from exc  # what the earlier tries met says more
                 error = exc
                 if not exc.details.pop("again", False):

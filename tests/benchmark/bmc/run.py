@@ -66,7 +66,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="bench-bmc-") as folder:
         work = pathlib.Path(folder)
         make_certificates(work)
-        pairs = [{name: measure(work, name, args.bmcs, args.forks) for name in PLAYS} for _ in range(args.runs)]
+        pairs = [{name: measure(work, name, args.bmcs, args.forks) for name in PLAYS} for _number in range(args.runs)]
         large = measure(work, "ours", args.large, args.forks) if args.large else None
     print(json.dumps(verdict(args, pairs, large)))
 
@@ -110,7 +110,7 @@ def _timed(command: list[str], forks: int) -> dict[str, float]:
     begin = time.monotonic()
     process = subprocess.Popen(command, env=env, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     peak = _Peak(process.pid)
-    out, _ = process.communicate()
+    out = process.communicate()[0]
     wall = time.monotonic() - begin
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     assert process.returncode == 0, out[-3000:]

@@ -61,6 +61,15 @@ def test_check_mode_says_what_it_would_send(bmc, run):
     assert result["diff"]["after"]["target"] == "pxe" and patches(server) == []
 
 
+def test_a_target_that_cannot_be_removed_is_unsupported(bmc, run):
+    """sushy-emulator over libvirt: always continuous, and HTTP 500 to the target None."""
+    server = bmc(targets=("Pxe", "Cd", "Hdd"))
+    server.boot.update(BootSourceOverrideEnabled="Continuous", BootSourceOverrideTarget="Pxe")
+    server.faults.append(Fault(method="PATCH", status=500, times=9))
+    result = run("redfish_boot", server, target="none")
+    assert result["error_class"] == "unsupported" and "target=disk" in result["msg"] and not result["retryable"]
+
+
 def test_a_mode_the_bmc_does_not_know_is_left_alone_unless_asked_for(bmc, run):
     server = bmc("openbmc_gb300")
     assert run("redfish_boot", server, target="pxe")["changed"]
