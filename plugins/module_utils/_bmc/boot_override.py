@@ -105,7 +105,8 @@ class BootOverride:
             raise self._not_applied(want, stuck or [], before)
         allowed = before.get(bw.ALLOWED)
         if want[bw.ENABLED] == "Disabled" and isinstance(allowed, list) and "None" not in allowed:
-            said = f"This BMC always boots from one target and cannot remove it; it allows: {', '.join(map(str, allowed))}."
+            names = ", ".join(map(str, allowed))
+            said = f"This BMC always boots from one target and cannot remove it; it allows: {names}."
             raise BmcError(
                 "unsupported", f"{said} Use target=disk.", http_status=error.http_status, **self._facts(before)
             )
