@@ -38,6 +38,9 @@ configfile $prefix/grub.cfg
 # What Debian's own update-grub replaces on the running system; /vmlinuz and /initrd.img follow kernel upgrades.
 GRUB_CFG = """\
 set timeout=0
+# Servers without a screen: GRUB would look for a video mode first.
+terminal_output console
+set gfxpayload=text
 search --no-floppy --fs-uuid --set=root {root}
 linux /vmlinuz root=UUID={root} ro {arguments}
 initrd /initrd.img
