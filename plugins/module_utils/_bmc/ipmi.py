@@ -156,12 +156,13 @@ class Ipmi:
                 error = BmcError("bmc_bug", "The BMC answers the login with broken packets.")
             except BmcError as exc:
                 if attempt and exc.error_class == "timeout":
-                    raise error from exc  # what the earlier tries met says more
+                    break  # what the earlier tries met says more
                 error = exc
                 if not exc.details.pop("again", False):
                     raise
             if attempt == LOGIN_TRIES - 1 or not within.pause(0.5):
-                raise error
+                break
+        raise error
 
     def _in_time(self, kind: type[_Session], within: Deadline) -> t.Any:
         """pyghmi's blocking login in a thread of its own, because nothing else bounds it."""
