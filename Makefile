@@ -1,9 +1,12 @@
 # h200.rack: what a developer types. `make help` lists it.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-nodes ?= 2
 RUN := tests/virtual_rack/run
 PLAY := $(RUN) ansible-playbook
+PYTEST := .venv/bin/pytest -ra
+# Cheap ones first. Each starts what it needs and ends it; those of rack/ bring the whole rack up.
+INTEGRATION := $(addprefix tests/integration/,artifact bmc image gpu boot slurm rack ramdisk vrack)
+SANITY_ARGS ?= --python 3.12
 
 include tests/virtual_rack/rack.mk
 
@@ -15,6 +18,10 @@ help: ## this list
 setup: ## Debian packages, .venv and the collection's path; nothing is changed when all is there
 	@tools/bootstrap
 
+.PHONY: python
+python:
+	@tools/bootstrap --python
+
 .PHONY: demo
 demo: rack-up ## two powered-off virtual machines become idle Slurm nodes (vrack_nodes=3 for three)
 	$(PLAY) h200.rack.images
@@ -22,19 +29,36 @@ demo: rack-up ## two powered-off virtual machines become idle Slurm nodes (vrack
 	tests/virtual_rack/show
 
 .PHONY: lint
-lint: setup ## every linter
+lint: python ## every linter
 	@tools/lint
 
 .PHONY: unit
-unit: setup ## unit tests
-	@.venv/bin/pytest tests/unit
+unit: python ## unit tests
+	@$(PYTEST) tests/unit
 
 .PHONY: check
-check: lint unit ## lint and unit tests
+check: lint unit ## lint and unit tests (needs no root)
 
 .PHONY: sanity
-sanity: setup ## ansible-test sanity, no ignores
+sanity: python ## ansible-test sanity, no ignores; SANITY_ARGS= for every Python that is here
+	@tools/sanity $(SANITY_ARGS)
+
+.PHONY: test
+test: check sanity setup rack-build ## check, sanity, and the integration tests up to powered-off machines becoming Slurm nodes
+	@$(PYTEST) -m 'not full' $(INTEGRATION)
+
+.PHONY: test-full
+test-full: check setup rack-build ## every test: all boot paths, both Slurm versions, long fault runs, molecule; every Python that is here
 	@tools/sanity
+	@$(PYTEST) $(INTEGRATION)
+
+.PHONY: bench
+bench: setup rack-build ## the benchmarks, each with its bars
+	@tools/bench
+
+.PHONY: build
+build: python ## the collection as a file for ansible-galaxy collection install
+	@ANSIBLE_CONFIG=ansible.cfg .venv/bin/ansible-galaxy collection build --force
 
 .PHONY: clean
 clean: rack-down ## the rack, the caches and the virtual environment go

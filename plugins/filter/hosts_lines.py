@@ -9,7 +9,8 @@ name: hosts_lines
 short_description: Lines of /etc/hosts for the whole rack
 version_added: 0.1.0
 description:
-  - Makes the option O(h200.rack.node_ready#role:node_ready_hosts) of the role P(h200.rack.node_ready#role) from the plan.
+  - From the plan, for the option O(h200.rack.node_ready#role:node_ready_hosts) of the role
+    P(h200.rack.node_ready#role).
 positional: others
 options:
   _input:

@@ -1,7 +1,9 @@
 # The virtual rack: included by the Makefile of the repository.
-# RACK_ARGS goes to ansible-playbook: make rack-up RACK_ARGS='-e vrack_nodes=3'
+# Variables of the rack are given to make as they are to Ansible: make rack-up vrack_nodes=3. RACK_ARGS holds the rest.
 RACK_ARGS ?=
-RACK_PLAY = ANSIBLE_CONFIG=ansible.cfg .venv/bin/ansible-playbook -i tests/virtual_rack/hosts.yml $(RACK_ARGS)
+RACK_VARIABLES := $(foreach name,$(filter vrack_%,$(.VARIABLES)),\
+  $(if $(filter command,$(firstword $(origin $(name)))),-e $(name)=$($(name))))
+RACK_PLAY = ANSIBLE_CONFIG=ansible.cfg .venv/bin/ansible-playbook -i tests/virtual_rack/hosts.yml $(RACK_VARIABLES) $(RACK_ARGS)
 
 .PHONY: rack-up rack-down rack-status rack-build
 
@@ -9,7 +11,7 @@ rack-build: ## build what the virtual rack caches (containers' root, BMC emulato
 	@tools/bootstrap
 	@$(RACK_PLAY) tests/virtual_rack/build.yml
 
-rack-up: ## bring the virtual rack up, or repair it: two nodes, unless RACK_ARGS='-e vrack_nodes=3'
+rack-up: ## bring the virtual rack up, or repair it: two nodes, unless vrack_nodes=3
 	@tools/bootstrap
 	@$(RACK_PLAY) tests/virtual_rack/up.yml
 

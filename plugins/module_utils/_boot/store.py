@@ -107,7 +107,7 @@ def _write_all(dest: str, files: t.Sequence[tuple[str, bytes]], mode: int) -> No
     with tempfile.TemporaryDirectory(prefix=".h200-rack-", dir=dest) as staging:
         for path, data in files:
             staged = os.path.join(staging, os.path.basename(path))
-            with open(staged, "wb") as handle:  # noqa: PTH123
+            with open(staged, "wb") as handle:
                 handle.write(data)
                 os.fchmod(handle.fileno(), mode)
         os.sync()

@@ -95,7 +95,7 @@ def bootstrap(spec: dict[str, t.Any], tree: pathlib.Path, work: pathlib.Path) ->
         "--aptopt=Acquire::Check-Valid-Until false",
         # The file system is there before any package, so that what they find and make fits it.
         '--essential-hook=mkdir -p "$1/etc/initramfs-tools/conf.d" "$1/boot/grub"',
-        f'--essential-hook=copy-in {work}/rack.conf /etc/initramfs-tools/conf.d',
+        f"--essential-hook=copy-in {work}/rack.conf /etc/initramfs-tools/conf.d",
     ]
     for number, package in enumerate(spec["debs"]):
         command += [
@@ -156,8 +156,8 @@ def make_esp(spec: dict[str, t.Any], tree: pathlib.Path, image: pathlib.Path, ro
     shim = tree / f"usr/lib/shim/shim{name}.efi.signed"
     grub_directory = {"amd64": "x86_64-efi-signed", "arm64": "arm64-efi-signed"}[spec["arch"]]
     grub = tree / f"usr/lib/grub/{grub_directory}/grub{name}.efi.signed"
-    run("mkfs.vfat", "-F", "32", "-s", "1", "-n", "ESP", "-i", esp.replace("-", ""), "-C", str(image), str(ESP_MIB * 1024),
-        stdout=subprocess.DEVNULL)  # fmt: skip
+    make = ["mkfs.vfat", "-F", "32", "-s", "1", "-n", "ESP", "-i", esp.replace("-", ""), "-C"]
+    run(*make, str(image), str(ESP_MIB * 1024), stdout=subprocess.DEVNULL)
     stub = image.with_suffix(".cfg")
     stub.write_text(GRUB_STUB.format(root=root))
     vendor = spec["efi_vendor"]
@@ -175,7 +175,8 @@ def make_esp(spec: dict[str, t.Any], tree: pathlib.Path, image: pathlib.Path, ro
 
 def make_root(tree: pathlib.Path, image: pathlib.Path, root: str, spare_mib: int) -> int:
     """The root file system with room for a first boot; it grows to its disk there. Returns its size in MiB."""
-    used = int(subprocess.run(["du", "-sm", "--apparent-size", str(tree)], check=True, capture_output=True).stdout.split()[0])
+    counted = subprocess.run(["du", "-sm", "--apparent-size", str(tree)], check=True, capture_output=True)
+    used = int(counted.stdout.split()[0])
     size = used + used // 8 + spare_mib
     run("mke2fs", "-q", "-t", "ext4", "-L", "rack-root", "-U", root, "-E", f"hash_seed={root}", "-d", str(tree),
         str(image), f"{size}M")  # fmt: skip

@@ -70,7 +70,13 @@ class Rack:
     def stages(self) -> dict[str, str]:
         """Where each node is, by its ledger."""
         result = self.run(
-            "ansible", "boot01", "-b", "-o", "-m", "h200.rack.node_state_info", env={"ANSIBLE_CALLBACK_RESULT_FORMAT": "json"}
+            "ansible",
+            "boot01",
+            "-b",
+            "-o",
+            "-m",
+            "h200.rack.node_state_info",
+            env={"ANSIBLE_CALLBACK_RESULT_FORMAT": "json"},
         )
         assert result.rc == 0, result.text
         nodes = json.loads(result.text[result.text.index("{") :])["nodes"]

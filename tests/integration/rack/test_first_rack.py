@@ -82,7 +82,13 @@ def test_only_the_named_node_is_imaged_anew(rack):
 
 def test_the_ledger_tells_every_stage_of_the_way(rack):
     told = rack.run(
-        "ansible", "boot01", "-b", "-o", "-m", "h200.rack.node_state_info", env={"ANSIBLE_CALLBACK_RESULT_FORMAT": "json"}
+        "ansible",
+        "boot01",
+        "-b",
+        "-o",
+        "-m",
+        "h200.rack.node_state_info",
+        env={"ANSIBLE_CALLBACK_RESULT_FORMAT": "json"},
     ).text
     history = json.loads(told[told.index("{") :])["nodes"]["gpu002"]["history"]
     stages = [event["stage"] for event in history if event.get("stage")]

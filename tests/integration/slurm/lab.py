@@ -36,7 +36,7 @@ GPUS = 8
 
 
 def sh(*argv: str, check: bool = True, **more: object) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run(argv, text=True, capture_output=True, **more)  # type: ignore[call-overload]
+    done = subprocess.run(argv, text=True, capture_output=True, check=False, **more)  # type: ignore[call-overload]
     if check and done.returncode != 0:
         sys.exit(f"{' '.join(argv)}: rc {done.returncode}\n{done.stdout}{done.stderr}")
     return done

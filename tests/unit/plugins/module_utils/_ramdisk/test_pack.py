@@ -31,8 +31,9 @@ def test_two_kernels_are_one_too_many(tmp_path):
 
 
 def test_packages_that_were_removed_are_not_listed():
-    status = "Package: a\nStatus: install ok installed\nVersion: 1\n\nPackage: b\nStatus: deinstall ok config-files\nVersion: 2\n"
-    assert manifest.packages(status) == ["a=1"]
+    kept = "Package: a\nStatus: install ok installed\nVersion: 1\n"
+    removed = "Package: b\nStatus: deinstall ok config-files\nVersion: 2\n"
+    assert manifest.packages(f"{kept}\n{removed}") == ["a=1"]
 
 
 SYSTEM = bootstrap.System(

@@ -23,7 +23,12 @@ def test_a_failure_is_told_with_its_stage_code_and_evidence():
 
 def test_an_expired_lease_holds_nothing():
     lease = {"run_id": "r1", "expired": False}
-    states = {"b": {"lease": lease}, "a": {"lease": lease}, "c": {"lease": {**lease, "expired": True}}, "d": {"lease": None}}
+    states = {
+        "b": {"lease": lease},
+        "a": {"lease": lease},
+        "c": {"lease": {**lease, "expired": True}},
+        "d": {"lease": None},
+    }
     assert held_by(states, "r1") == ["a", "b"]
     assert held_by(states, "r2") == []
 
