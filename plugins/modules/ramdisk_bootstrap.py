@@ -41,13 +41,13 @@ options:
   mirror:
     description:
       - The Debian mirror. Its component non-free-firmware is used where there is one.
+      - The default is the one that this host takes its own packages from.
     type: str
-    required: true
   security_mirror:
     description:
       - The mirror of the security fixes; empty for none.
+      - The default is the one that this host takes its own from.
     type: str
-    default: http://deb.debian.org/debian-security
   arch:
     description:
       - Debian's name of the architecture.
@@ -86,7 +86,7 @@ EXAMPLES = r"""
   h200.rack.ramdisk_bootstrap:
     dest: /var/cache/h200-rack/ramdisk/x86_64.tree
     suite: trixie
-    mirror: http://deb.debian.org/debian
+    mirror: http://mirror.example.org/debian
     arch: amd64
     packages: [systemd, udev, openssh-server, python3]
     kernel: linux-image-amd64
@@ -110,8 +110,8 @@ def main() -> None:
         argument_spec={
             "dest": {"type": "path", "required": True},
             "suite": {"type": "str", "required": True},
-            "mirror": {"type": "str", "required": True},
-            "security_mirror": {"type": "str", "default": "http://deb.debian.org/debian-security"},
+            "mirror": {"type": "str"},
+            "security_mirror": {"type": "str"},
             "arch": {"type": "str", "choices": ["amd64", "arm64"], "required": True},
             "packages": {"type": "list", "elements": "str", "required": True},
             "kernel": {"type": "str", "required": True},
@@ -120,9 +120,9 @@ def main() -> None:
         },
         supports_check_mode=True,
     )
-    system = bootstrap.System(**module.params)
-    changed = not bootstrap.is_current(system)
     try:
+        system = bootstrap.System(**bootstrap.with_own_mirrors(module.params))
+        changed = not bootstrap.is_current(system)
         if changed and not module.check_mode:
             bootstrap.build(system)
     except RackError as exc:

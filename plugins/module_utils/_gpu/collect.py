@@ -98,7 +98,7 @@ def read_kmsg(path: str = "/dev/kmsg") -> tuple[t.Optional[str], bool]:
                 break
             if not record:
                 break
-            head, _, text = record.decode("utf-8", "replace").partition(";")
+            head, _separator, text = record.decode("utf-8", "replace").partition(";")
             fields = head.split(",")
             whole = whole or (len(fields) > 1 and fields[1] == "0")
             lines.append(text.split("\n", 1)[0])

@@ -161,7 +161,7 @@ def _document(text: str) -> t.Optional[dict[str, t.Any]]:
     decoder = json.JSONDecoder()
     for match in list(re.finditer(r"\{", text))[:50]:
         try:
-            value, _ = decoder.raw_decode(text, match.start())
+            value, _end = decoder.raw_decode(text, match.start())
         except (ValueError, RecursionError):
             continue
         if isinstance(value, dict) and any(name in value for name in _ROOTS):

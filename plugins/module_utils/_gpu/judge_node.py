@@ -42,9 +42,9 @@ def judge(
 ) -> tuple[Node, list[Check]]:
     """All checks of ``names`` (none: every one), in the order of CHECKS."""
     node = Node(evidence, profile, under_load, baseline)
-    return node, [function(node) for name, (function, _) in CHECKS.items() if not names or name in names]
+    return node, [function(node) for name, (function, _parts) in CHECKS.items() if not names or name in names]
 
 
 def needs(names: t.Sequence[str]) -> set[str]:
     """What of collect.COMMANDS the checks ``names`` need."""
-    return {part for name, (_, parts) in CHECKS.items() if not names or name in names for part in parts}
+    return {part for name, (_function, parts) in CHECKS.items() if not names or name in names for part in parts}

@@ -51,7 +51,7 @@ def run(argv: t.Sequence[str], env: t.Mapping[str, str], timeout: float, grace: 
         base = pathlib.Path(folder)
         with (base / "out").open("wb") as out, (base / "err").open("wb") as err:
             try:
-                process = subprocess.Popen(
+                process = subprocess.Popen(  # pylint: disable=ansible-bad-function  # no AnsibleModule here
                     command,
                     stdin=subprocess.DEVNULL,
                     stdout=out,

@@ -62,7 +62,7 @@ def _load(text: str) -> tuple[t.Optional[dict[str, t.Any]], bool]:
 
 def _mended(text: str) -> t.Any:
     cut = re.sub(r'"env"\s*:\s*\[.*?\](?=\s*[,}])', '"env":[]', text, flags=re.S).rstrip()
-    for _ in range(64):
+    for _depth in range(64):
         stack: list[str] = []
         inside = escaped = False
         for char in cut:

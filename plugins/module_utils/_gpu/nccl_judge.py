@@ -102,7 +102,7 @@ def judge(log: Log, expect: Expectation) -> Judgement:
     # Of several tests the slowest counts.
     worst = min((one for one in judged if one is not None), key=lambda one: one[0], default=None)
     if worst is not None:
-        _, result.at_size, result.busbw, result.in_place_busbw, result.utilization = worst
+        _key, result.at_size, result.busbw, result.in_place_busbw, result.utilization = worst
     return result.finish()
 
 

@@ -73,7 +73,7 @@ def find(
     gpus = (profile.get("gpu") or {}).get("count") or 0
     share = min_utilization if min_utilization is not None else nccl.get("min_utilization") or 0.85
     name = profile.get("name") or "profile"
-    nics, _ = compute_nics(profile)
+    nics, _names = compute_nics(profile)
     line = nics * float((profile.get("nics") or {}).get("rate_gbps") or 0) / 8
     nvls, nvlink = nccl.get("nvls_gbs"), nccl.get("nvlink_ring_gbs")
     if loopback:

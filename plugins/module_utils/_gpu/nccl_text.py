@@ -243,7 +243,7 @@ class _Reader:
 
     def _drop_fragment(self) -> None:
         if self.fragment is not None:
-            cells, _, explained = self.fragment
+            cells, _number, explained = self.fragment
             self.table.broken.append((int(cells[0]) if cells[0].isdigit() else None, explained))
             self.fragment = None
 

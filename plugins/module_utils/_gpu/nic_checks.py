@@ -36,10 +36,10 @@ def check_ports(node: Node) -> Check:
     if len(good) >= count:
         return passed("ports", good, expected)
     bad = {name: problem for name, problem in problems.items() if problem and _concerns(name, names, found, good)}
-    codes = {code for code, _ in bad.values()}
+    codes = {code for code, _text in bad.values()}
     return failed(
         "ports",
-        {"good": good, "bad": {name: text for name, (_, text) in bad.items()}},
+        {"good": good, "bad": {name: text for name, (_code, text) in bad.items()}},
         expected,
         next((code for code in _CODES if code in codes), "PORT_MISSING"),
         "check cable, transceiver and switch port; a port at a lower rate has lost lanes or trained down",

@@ -83,7 +83,7 @@ class _Running:
 def _start(argv: t.Sequence[str], env: t.Mapping[str, str], base: pathlib.Path) -> t.Union[_Running, Output]:
     with base.with_suffix(".out").open("wb") as out, base.with_suffix(".err").open("wb") as err:
         try:
-            process = subprocess.Popen(
+            process = subprocess.Popen(  # pylint: disable=ansible-bad-function  # several side by side
                 list(argv), stdin=subprocess.DEVNULL, stdout=out, stderr=err, env=dict(env), start_new_session=True
             )
         except FileNotFoundError:

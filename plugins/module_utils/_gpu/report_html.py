@@ -90,8 +90,8 @@ def _plot(measure: t.Mapping[str, t.Any]) -> str:
         return ""
     rows = sorted(rows, key=lambda row: row["value"])
     top = max([row["value"] for row in rows] + [measure["reference"] or 0]) or 1
-    left, width, bar, gap = 150, 700, 14, 5
-    height = len(rows) * (bar + gap) + 34
+    left, width, thick, gap = 150, 700, 14, 5
+    height = len(rows) * (thick + gap) + 34
     step = _step(top)
     out = [f'<svg viewBox="0 0 {left + width + 90} {height}" role="img" aria-label="{_e(measure["title"])}">']
     mark = 0.0
@@ -101,16 +101,16 @@ def _plot(measure: t.Mapping[str, t.Any]) -> str:
         out.append(f'<text x="{x:.1f}" y="{height - 8}" text-anchor="middle">{mark:g}</text>')
         mark += step
     for number, row in enumerate(rows):
-        y = number * (bar + gap) + 2
+        y = number * (thick + gap) + 2
         length = width * row["value"] / top
         label = row["name"]
         tip = f"{label}: {row['value']:g} {measure['unit']} {row['reason']}".strip()
-        out.append(f'<text x="{left - 8}" y="{y + bar - 3}" text-anchor="end">{_e(label)}</text>')
+        out.append(f'<text x="{left - 8}" y="{y + thick - 3}" text-anchor="end">{_e(label)}</text>')
         out.append(
-            f'<rect class="{_e(row["verdict"])}" x="{left}" y="{y}" width="{max(length, 1):.1f}" height="{bar}">'
+            f'<rect class="{_e(row["verdict"])}" x="{left}" y="{y}" width="{max(length, 1):.1f}" height="{thick}">'
             f"<title>{_e(tip)}</title></rect>"
         )
-        out.append(f'<text x="{left + length + 6:.1f}" y="{y + bar - 3}">{row["value"]:g}</text>')
+        out.append(f'<text x="{left + length + 6:.1f}" y="{y + thick - 3}">{row["value"]:g}</text>')
     if measure["reference"]:
         x = left + width * measure["reference"] / top
         out.append(

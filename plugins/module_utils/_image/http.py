@@ -170,7 +170,8 @@ class Connection:
         have = min(len(self._rest), len(view))
         view[:have] = self._rest[:have]
         self._rest = b""
-        assert self._socket is not None
+        if self._socket is None:
+            raise AssertionError("an answer is read of a connection that was never made")
         if have:
             yield have
         try:

@@ -12,9 +12,9 @@ import subprocess
 import tempfile
 import typing as t
 import urllib.error
-import urllib.request
 from dataclasses import asdict, dataclass
 
+from ansible.module_utils.urls import open_url
 from ansible_collections.h200.rack.plugins.module_utils._common.atomic import read_or_none, write_atomic
 from ansible_collections.h200.rack.plugins.module_utils._common.errors import InvalidInput, RackError
 
@@ -75,6 +75,39 @@ def is_current(system: System) -> bool:
     return read_or_none(os.path.join(system.dest, STAMP)) == inputs(system)
 
 
+def _run(command: t.Sequence[str], **options: t.Any) -> subprocess.CompletedProcess[bytes]:
+    given = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, **options}
+    return subprocess.run(command, check=False, **given)  # pylint: disable=ansible-bad-function  # no AnsibleModule here
+
+
+def own_mirrors(codename: str, listed: str) -> tuple[str, str]:
+    """The mirrors of release and security fixes in what ``apt-get indextargets`` lists, a suite and an URI a line."""
+    found = {}
+    for line in listed.splitlines():
+        suite, _blank, uri = line.partition(" ")
+        found.setdefault(suite, uri.strip().rstrip("/"))
+    if not codename or codename not in found:
+        raise InvalidInput("mirror: this host names no package source of its own release, so it has to be given")
+    return found[codename], found.get(f"{codename}-security", "")
+
+
+def with_own_mirrors(options: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+    """The options, with the host's own mirrors in the place of those that are not given."""
+    if options["mirror"] and options["security_mirror"] is not None:
+        return dict(options)
+    release = dict(
+        line.split("=", 1) for line in (read_or_none("/etc/os-release") or b"").decode().splitlines() if "=" in line
+    )
+    told = _run(["apt-get", "indextargets", "--format", "$(CODENAME) $(REPO_URI)", "Created-By: Packages"])
+    mirror, security = own_mirrors(release.get("VERSION_CODENAME", "").strip('"'), told.stdout.decode())
+    given = options["security_mirror"]
+    return {
+        **options,
+        "mirror": options["mirror"] or mirror,
+        "security_mirror": security if given is None else given,
+    }
+
+
 def sources(system: System, has: t.Callable[[str], bool]) -> list[str]:
     """The apt sources: release, updates and security fixes, with the firmware component where there is one."""
     lines = []
@@ -98,7 +131,7 @@ def sources(system: System, has: t.Callable[[str], bool]) -> list[str]:
 def answers(url: str) -> bool:
     """Whether there is something at this address."""
     try:
-        with urllib.request.urlopen(urllib.request.Request(url, method="HEAD"), timeout=30):
+        with open_url(url, method="HEAD", timeout=30):
             return True
     except (urllib.error.URLError, OSError):
         return False
@@ -132,9 +165,7 @@ def build(system: System) -> None:
         with open(script, "w", encoding="utf-8") as handle:
             handle.write(FETCH)
         call = command(system, sources(system, answers), script, staging)
-        done = subprocess.run(
-            call, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False
-        )
+        done = _run(call, stderr=subprocess.STDOUT)
         if done.returncode != 0:
             output = done.stdout.decode("utf-8", "replace").strip()
             raise RackError(f"mmdebstrap failed: {output[-3000:]}", code="build")

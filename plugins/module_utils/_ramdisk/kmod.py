@@ -102,10 +102,16 @@ def read_module(path: str) -> bytes:
     if path.endswith(".xz"):
         return lzma.decompress(data)
     if path.endswith(".zst"):
-        return subprocess.run(["zstd", "-dcq"], input=data, stdout=subprocess.PIPE, check=True).stdout
+        return _filtered("zstd", "-dcq", data=data)
     if path.endswith(".gz"):
-        return subprocess.run(["gzip", "-dc"], input=data, stdout=subprocess.PIPE, check=True).stdout
+        return _filtered("gzip", "-dc", data=data)
     return data
+
+
+def _filtered(*command: str, data: bytes) -> bytes:
+    # run_command of an AnsibleModule is made for text.
+    done = subprocess.run(command, input=data, stdout=subprocess.PIPE, check=True)  # pylint: disable=ansible-bad-function
+    return done.stdout
 
 
 def firmware_of(module: bytes) -> list[str]:

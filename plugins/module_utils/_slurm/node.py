@@ -47,7 +47,8 @@ def snapshot(scontrol: Scontrol, name: str, deadline: Deadline) -> Node | None:
             return scontrol.node(name)
         except ControllerAway as exc:
             if not deadline.pause(POLL):
-                raise ControllerAway(f"{name}: {exc.msg} (waited {deadline.seconds:g} s)") from exc
+                waited = f"{name}: {exc.msg} (waited {deadline.seconds:g} s)"
+                raise ControllerAway(waited) from exc  # pylint: disable=bad-exception-cause  # pylint sees no class here
 
 
 def foreign(node: Node) -> bool:

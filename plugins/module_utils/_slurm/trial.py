@@ -132,7 +132,7 @@ def _start(work: str, copy: str, folder: str, timeout: float) -> str:
     hosts = os.path.join(work, "hosts")
     with pathlib.Path(log).open("wb") as handle:
         argv = ["unshare", "--mount", "sh", "-c", _SCRIPT, "trial", copy, folder, hosts]
-        with subprocess.Popen(
+        with subprocess.Popen(  # pylint: disable=ansible-bad-function  # watched while it runs
             argv, stdin=subprocess.DEVNULL, stdout=handle, stderr=handle, start_new_session=True
         ) as process:
             try:

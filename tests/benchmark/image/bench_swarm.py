@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # Copyright (c) 2026 The h200.rack maintainers
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
@@ -27,7 +26,7 @@ import typing as t
 HERE = pathlib.Path(__file__).resolve()
 ROOT = HERE.parents[3]
 sys.path[:0] = [str(ROOT / "tests"), str(HERE.parent)]
-import conftest  # noqa: E402, F401  (arranges the import path)
+import conftest  # noqa: E402, F401  # pylint: disable=unused-import  # arranges the import path
 import torrent  # noqa: E402
 
 NAME = "imgbench"

@@ -213,7 +213,7 @@ def test_a_disk_that_fails_a_write_does_not_boot_and_says_so(mirror, published, 
     write = Write(options, prefix=["unshare", "-m", "sh", "-c", script, "sh"])
     output, errors = write.process.communicate(timeout=60)
     assert write.process.returncode == 0, errors
-    line, _, head = output.partition("\n")
+    line, _end, head = output.partition("\n")
     result = json.loads(line)
     assert result["failed"] and result["code"] == "disk_io" and "disk" in result["msg"]
     assert not head.strip("\0")

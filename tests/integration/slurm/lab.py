@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # Copyright (c) 2026 The h200.rack maintainers
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
@@ -31,6 +30,7 @@ PACKAGES = (
     "systemd,systemd-sysv,dbus,libpam-systemd,openssh-server,python3,python3-apt,iproute2,iputils-ping,procps,"
     "ca-certificates,slurmctld,slurmd,slurm-client,munge"
 )
+OWN_MIRROR = pathlib.Path(__file__).resolve().parents[2] / "virtual_rack" / "scripts" / "own_mirror"
 NETWORK = os.environ.get("LAB_NETWORK", "10.20.9")
 GPUS = 8
 
@@ -60,7 +60,7 @@ def base_root(suite: str) -> pathlib.Path:
             "--dpkgopt=path-exclude=/usr/share/man/*",
             suite,
             str(part),
-            "http://deb.debian.org/debian",
+            sh(str(OWN_MIRROR)).stdout.strip(),
         )
         part.rename(root)
     return root
@@ -246,7 +246,7 @@ def _end(pid: int) -> None:
             os.killpg(pid, signum)
         except ProcessLookupError:
             return
-        for _ in range(100):
+        for _try in range(100):
             try:
                 os.kill(pid, 0)
             except ProcessLookupError:

@@ -1,4 +1,3 @@
-#!/usr/bin/python3
 # Copyright (c) 2026 The h200.rack maintainers
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
@@ -71,9 +70,8 @@ def redfish(name: str, bmc: dict, home: pathlib.Path, plan: dict, log: str) -> b
 
 
 def ipmi(name: str, bmc: dict, home: pathlib.Path, plan: dict, log: str) -> bool:
-    started = daemon.start(f"{name}-bmc", ["/usr/bin/ipmi_sim", "--config-file", f"{home}.conf",
-                           "--command-file", plan["ipmi_emu"], "--state-dir", str(home / "state"),
-                           "--nostdio"], log)  # fmt: skip
+    command = ["/usr/bin/ipmi_sim", "--config-file", f"{home}.conf", "--command-file", plan["ipmi_emu"]]
+    started = daemon.start(f"{name}-bmc", [*command, "--state-dir", str(home / "state"), "--nostdio"], log)
     daemon.wait(f"the IPMI BMC of {name}", functools.partial(pongs, bmc["address"]), 30, log)
     return started
 

@@ -94,7 +94,7 @@ class Run:
         return [
             self.row(size, dtype)
             for dtype in self.types
-            for _ in range(self.cycles)
+            for _cycle in range(self.cycles)
             for size in sizes(self.low, self.high)
         ]
 
@@ -123,7 +123,7 @@ class Run:
         for size in sizes(self.low, self.high):
             sides = []
             for wrong in (self.wrong, self.in_place_wrong):
-                time, alg, bus, _ = self.side(size, wrong)
+                time, alg, bus, _wrong = self.side(size, wrong)
                 sides.append(
                     {
                         "time": float(time),

@@ -48,7 +48,7 @@ def is_rank(line: str) -> bool:
 @given(st.sampled_from(LOGS), st.data())
 def test_a_log_with_bytes_changed_anywhere_never_raises(text, data):
     characters = list(text)
-    for _ in range(data.draw(st.integers(1, 8))):
+    for _round in range(data.draw(st.integers(1, 8))):
         at = data.draw(st.integers(0, len(characters) - 1))
         characters[at] = data.draw(st.characters())
     assert judged("".join(characters))["verdict"] in ("pass", "fail", "not_run")
@@ -58,10 +58,10 @@ def test_a_log_with_bytes_changed_anywhere_never_raises(text, data):
 @given(st.sampled_from(LOGS), st.data())
 def test_a_log_with_lines_moved_doubled_and_dropped_never_raises(text, data):
     lines = text.splitlines()
-    for _ in range(data.draw(st.integers(1, 6))):
+    for _round in range(data.draw(st.integers(1, 6))):
         at = data.draw(st.integers(0, len(lines) - 1))
         line = lines.pop(at) if len(lines) > 1 else lines[0]
-        for _ in range(data.draw(st.integers(0, 2))):
+        for _round in range(data.draw(st.integers(0, 2))):
             lines.insert(data.draw(st.integers(0, len(lines))), line)
     assert judged("\n".join(lines))["verdict"] in ("pass", "fail", "not_run")
 
@@ -97,7 +97,7 @@ def test_a_log_with_a_wrong_result_never_passes(name, data):
     lines = GOOD[name].splitlines()
     at = data.draw(st.sampled_from([k for k, line in enumerate(lines) if is_row(line)]))
     wrong = data.draw(st.sampled_from(["1", "12", "3e+04", "N/A"]))
-    head, _, tail = lines[at].rpartition(" ")
+    head, _blank, tail = lines[at].rpartition(" ")
     if data.draw(st.booleans()) or wrong == "N/A":
         cells = lines[at].replace(PREFIX, "").split()
         cells[-5] = wrong

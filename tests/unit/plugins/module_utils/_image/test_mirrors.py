@@ -10,11 +10,11 @@ from ansible_collections.h200.rack.plugins.module_utils._common.errors import In
 from ansible_collections.h200.rack.plugins.module_utils._image.http import MirrorError, Watch, parse_url
 from ansible_collections.h200.rack.plugins.module_utils._image.mirrors import NoMirrors, Pool
 
-URLS = ["http://10.0.0.1", "http://10.0.0.2", "http://10.0.0.3"]
+URLS = ("http://10.0.0.1", "http://10.0.0.2", "http://10.0.0.3")
 
 
 def pool(seconds: float = 60, urls=URLS) -> Pool:
-    return Pool(urls, Deadline(seconds))
+    return Pool(list(urls), Deadline(seconds))
 
 
 @pytest.mark.parametrize(

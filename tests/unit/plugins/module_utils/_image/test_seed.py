@@ -20,7 +20,7 @@ OPTIONS = {
 
 def config(options) -> dict:
     text = seed.documents(options, "d" * 64, "PRIVATE", "ssh-ed25519 PUBLIC")["user-data"]
-    first, _, rest = text.partition("\n")
+    first, _end, rest = text.partition("\n")
     assert first == "#cloud-config"
     return json.loads(rest)
 

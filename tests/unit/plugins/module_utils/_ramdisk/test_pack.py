@@ -51,3 +51,22 @@ def test_sources_leave_out_what_the_mirror_does_not_have():
 def test_a_mirror_without_the_suite_is_named():
     with pytest.raises(InvalidInput, match="mirror: http://m/debian has no suite trixie"):
         bootstrap.sources(SYSTEM, lambda url: False)
+
+
+LISTED = """\
+trixie-backports http://10.0.0.9/debian/
+trixie http://10.0.0.9/debian/
+trixie http://10.0.0.8/other/
+trixie-security http://10.0.0.9/debian-security/
+"""
+
+
+def test_packages_come_from_where_the_host_takes_its_own():
+    assert bootstrap.own_mirrors("trixie", LISTED) == ("http://10.0.0.9/debian", "http://10.0.0.9/debian-security")
+    assert bootstrap.own_mirrors("trixie", LISTED.partition("trixie-security")[0])[1] == ""
+
+
+@pytest.mark.parametrize("codename", ["", "bookworm"])
+def test_a_host_without_sources_of_its_release_is_told_to_name_a_mirror(codename):
+    with pytest.raises(InvalidInput, match="mirror"):
+        bootstrap.own_mirrors(codename, LISTED)
