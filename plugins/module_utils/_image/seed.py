@@ -61,7 +61,6 @@ def documents(options: t.Mapping[str, t.Any], digest: str, private_key: str, pub
         "prefer_fqdn_over_hostname": False,
         "manage_etc_hosts": options.get("manage_etc_hosts", "localhost"),
         "ssh_deletekeys": True,
-        "ssh_genkeytypes": [],
         "ssh_keys": {"ed25519_private": private_key, "ed25519_public": public_key},
         "ssh_pwauth": False,
     }
