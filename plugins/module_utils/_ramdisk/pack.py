@@ -92,7 +92,8 @@ def kernel_version(kernel_root: str) -> str:
 
 
 def run(*command: str) -> None:
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    done = subprocess.run(command, check=False, **pipes)  # pylint: disable=ansible-bad-function  # no AnsibleModule here
     if done.returncode != 0:
         output = done.stdout.decode("utf-8", "replace").strip()
         raise RackError(f"{' '.join(command)} failed: {output[-2000:]}", code="build")
@@ -132,6 +133,7 @@ def build(recipe: Recipe) -> dict[str, t.Any]:
             cpio.directory("usr"),
             cpio.Entry(f"{EARLY}/usr.squashfs", stat.S_IFREG | 0o644, source=squashed),
             cpio.Entry(f"{EARLY}/busybox", stat.S_IFREG | 0o755, source=os.path.join(recipe.tree, "usr/bin/busybox")),
+            cpio.symlink("usr/bin/sh", f"/{EARLY}/busybox"),  # what /init is run by; the mounted /usr hides it
             *_early_modules(os.path.join(stage, "lib", "modules", version)),
         ]
         _write_initrd(os.path.join(recipe.dest, "initrd.img"), cpio.with_parents(early), recipe.mtime)
