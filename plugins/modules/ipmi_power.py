@@ -56,11 +56,16 @@ EXAMPLES = r"""
         bmc_password: "{{ rack_bmc_password }}"
         state: "on"
 
-- name: Power-cycle a node; in AWX the account comes from a credential that sets H200_RACK_BMC_USERNAME and _PASSWORD
-  h200.rack.ipmi_power:
-    bmc_host: 10.20.2.11
-    kg: "0x0011223344"
-    state: cycled
+# In AWX the account comes from a credential that sets H200_RACK_BMC_USERNAME and H200_RACK_BMC_PASSWORD.
+- name: No account in the inventory
+  hosts: rack_nodes
+  gather_facts: false
+  tasks:
+    - name: Power-cycle a node
+      h200.rack.ipmi_power:
+        bmc_host: 10.20.2.11
+        kg: "0x0011223344"
+        state: cycled
 """
 
 RETURN = r"""

@@ -71,17 +71,22 @@ EXAMPLES = r"""
         target: pxe
         mode: uefi
 
-- name: Load iPXE by HTTP; in AWX the account comes from a credential that sets H200_RACK_BMC_USERNAME and _PASSWORD
-  h200.rack.redfish_boot:
-    bmc_host: "{{ rack_bmc_address }}"
-    system_id: DGX
-    target: http
-    http_boot_uri: http://10.20.1.2/ipxe/snponly.efi
+# In AWX the account comes from a credential that sets H200_RACK_BMC_USERNAME and H200_RACK_BMC_PASSWORD.
+- name: No account in the inventory
+  hosts: rack_nodes
+  gather_facts: false
+  tasks:
+    - name: Load iPXE by HTTP
+      h200.rack.redfish_boot:
+        bmc_host: "{{ rack_bmc_address }}"
+        system_id: DGX
+        target: http
+        http_boot_uri: http://10.20.1.2/ipxe/snponly.efi
 
-- name: No override is left
-  h200.rack.redfish_boot:
-    bmc_host: "{{ rack_bmc_address }}"
-    target: none
+    - name: No override is left
+      h200.rack.redfish_boot:
+        bmc_host: "{{ rack_bmc_address }}"
+        target: none
 """
 
 RETURN = r"""

@@ -57,16 +57,21 @@ EXAMPLES = r"""
       ansible.builtin.assert:
         that: node.system.serial == rack_serial
 
-- name: List MACs only; in AWX the account comes from a credential that sets H200_RACK_BMC_USERNAME and _PASSWORD
-  h200.rack.redfish_info:
-    bmc_host: 10.20.2.11
-    gather: [nics]
-    query: nics[].mac
+# In AWX the account comes from a credential that sets H200_RACK_BMC_USERNAME and H200_RACK_BMC_PASSWORD.
+- name: No account in the inventory
+  hosts: rack_nodes
+  gather_facts: false
+  tasks:
+    - name: List MACs only
+      h200.rack.redfish_info:
+        bmc_host: 10.20.2.11
+        gather: [nics]
+        query: nics[].mac
 
-- name: List firmware versions of the BMC and of the machine
-  h200.rack.redfish_info:
-    bmc_host: 10.20.2.11
-    gather: [managers, firmware]
+    - name: List firmware versions of the BMC and of the machine
+      h200.rack.redfish_info:
+        bmc_host: 10.20.2.11
+        gather: [managers, firmware]
 """
 
 RETURN = r"""

@@ -72,17 +72,22 @@ EXAMPLES = r"""
         graceful_timeout: 300
         wait_timeout: 600
 
-- name: Power-cycle a DGX; in AWX the account comes from a credential that sets H200_RACK_BMC_USERNAME and _PASSWORD
-  h200.rack.redfish_power:
-    bmc_host: "{{ rack_bmc_address }}"
-    system_id: DGX
-    state: cycled
+# In AWX the account comes from a credential that sets H200_RACK_BMC_USERNAME and H200_RACK_BMC_PASSWORD.
+- name: No account in the inventory
+  hosts: rack_nodes
+  gather_facts: false
+  tasks:
+    - name: Power-cycle a DGX
+      h200.rack.redfish_power:
+        bmc_host: "{{ rack_bmc_address }}"
+        system_id: DGX
+        state: cycled
 
-- name: Reach a BMC network through its jump host
-  h200.rack.redfish_power:
-    bmc_host: 10.20.2.11
-    state: "on"
-  delegate_to: jump01
+    - name: Reach a BMC network through its jump host
+      h200.rack.redfish_power:
+        bmc_host: 10.20.2.11
+        state: "on"
+      delegate_to: jump01
 """
 
 RETURN = r"""

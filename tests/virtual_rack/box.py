@@ -65,7 +65,7 @@ def mount(source: str, target: str, kind: str | None = None, flags: int = 0, dat
 def unified_cgroup() -> pathlib.Path:
     """Where cgroup version 2 is: a host that still uses version 1 has it beside that."""
     for line in pathlib.Path("/proc/self/mounts").read_text().splitlines():
-        _, target, kind, *_ = line.split()
+        target, kind = line.split()[1:3]
         if kind == "cgroup2":
             return pathlib.Path(target)
     raise RackError("no cgroup2 is mounted, and systemd in the containers needs it")

@@ -121,7 +121,7 @@ def test_a_playbook_is_found_by_its_name_and_parses(installed: Installed, name: 
 
 def test_a_module_that_writes_runs(installed: Installed, tmp_path: pathlib.Path) -> None:
     options = {"node": "gpu001", "stage": "declared", "run_id": "r1", "path": str(tmp_path)}
-    first, second = (installed.module("node_state", **options) for _ in range(2))
+    first, second = (installed.module("node_state", **options) for _run in range(2))
     assert (first["changed"], first["stage"]) == (True, "declared")
     assert second["changed"] is False
 
