@@ -67,20 +67,18 @@ class Rack:
         assert result.rc == 0, result.text
         return result.text
 
+    def in_job(self, node: str, command: str) -> str:
+        """What a command prints on a node, which the scheduler reaches as its users do."""
+        return self.on("slurm01", f"srun -w {node} sh -c '{command}'")
+
+    def ledger(self) -> dict[str, t.Any]:
+        """What is known of each node, on the host that keeps it."""
+        text = self.run("ansible", "boot01", "-b", "-o", "-m", "h200.rack.node_state_info").text
+        return json.JSONDecoder().raw_decode(text[text.index("{") :])[0]["nodes"]
+
     def stages(self) -> dict[str, str]:
-        """Where each node is, by its ledger."""
-        result = self.run(
-            "ansible",
-            "boot01",
-            "-b",
-            "-o",
-            "-m",
-            "h200.rack.node_state_info",
-            env={"ANSIBLE_CALLBACK_RESULT_FORMAT": "json"},
-        )
-        assert result.rc == 0, result.text
-        nodes = json.loads(result.text[result.text.index("{") :])["nodes"]
-        return {name: node["stage"] for name, node in nodes.items()}
+        """Where each node is."""
+        return {name: node["stage"] for name, node in self.ledger().items()}
 
 
 @pytest.fixture(scope="session")
