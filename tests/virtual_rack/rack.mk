@@ -7,7 +7,7 @@ RACK_PLAY = ANSIBLE_CONFIG=ansible.cfg .venv/bin/ansible-playbook -i tests/virtu
 
 .PHONY: rack-up rack-down rack-status rack-build
 
-rack-build: ## build what the virtual rack caches (containers' root, BMC emulator)
+rack-build: ## build what the virtual rack caches (containers' root, BMC emulator, ramdisk, OS image)
 	@tools/bootstrap
 	@$(RACK_PLAY) tests/virtual_rack/build.yml
 
