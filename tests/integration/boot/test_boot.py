@@ -8,6 +8,7 @@ from __future__ import annotations
 import datetime
 import re
 
+import pytest
 import rack
 from ansible_collections.h200.rack.plugins.module_utils._boot.rotation import rotate
 from lab import BOOT, MIRRORS, Lab
@@ -45,6 +46,7 @@ def test_ack_to_script_takes_no_ipv6_wait(lab):
     assert (got - ack.replace(year=got.year, month=got.month, day=got.day)).total_seconds() <= 3
 
 
+@pytest.mark.full
 def test_uefi_http_boot_starts_from_a_url(lab):
     rack.render(lab, rack.node("gpu002", "rescue"))
     before = len(lab.log_lines())
@@ -54,6 +56,7 @@ def test_uefi_http_boot_starts_from_a_url(lab):
     assert (BOOT, "/ipxe/snponly.efi") in served(lab, before)
 
 
+@pytest.mark.full
 def test_bios_pxe_reaches_the_ramdisk(lab):
     """The card's own iPXE is the first stage here, so it gets the script and no second iPXE."""
     rack.render(lab, rack.node("gpu003", "deploy"))
@@ -73,6 +76,7 @@ def test_the_first_mirror_is_dead_and_the_second_serves(lab):
     assert {address for address, uri in served(lab, before) if uri.startswith("/ramdisk")} == {second}
 
 
+@pytest.mark.full
 def test_both_mirrors_die_and_come_back(lab):
     rack.render(lab, rack.node("gpu005", "deploy"))
     guest = lab.guest(rack.MACS["gpu005"]).start()
@@ -94,6 +98,7 @@ def test_a_machine_without_a_script_does_what_unknown_action_says(lab):
     guest.says(f"h200.rack: {rack.MACS['gpu007']} is not in the plan, boots from its own disk", 180)
 
 
+@pytest.mark.full
 def test_a_script_that_leads_back_to_the_entry_ends(lab):
     loop = f"#!ipxe\nchain --replace http://{BOOT}/boot/boot.ipxe ||\nexit 1\n"
     name = rack.MACS["gpu008"].replace(":", "-") + ".ipxe"
