@@ -88,6 +88,16 @@ def test_a_second_provision_changes_nothing(rack):
     assert boots == [rack.in_job(name, "cat /proc/sys/kernel/random/boot_id") for name in NODES]
 
 
+def test_a_node_that_another_run_holds_is_refused_and_the_holder_named(rack):
+    hold = "node=gpu001 run_id=other holder=somebody"
+    assert rack.run("ansible", "boot01", "-b", "-m", "h200.rack.node_state", "-a", hold).rc == 0
+    result = rack.play("provision", variables={"rack_reimage": ["gpu001"]})
+    assert result.rc != 0
+    assert "held by somebody (run other)" in result.text, result.text
+    assert rack.run("ansible", "boot01", "-b", "-m", "h200.rack.node_state", "-a", f"{hold} release=true").rc == 0
+    assert rack.stages()["gpu001"] == "registered"
+
+
 def test_a_node_with_a_job_on_it_is_not_imaged(rack):
     submitted = rack.on("slurm01", "sbatch --parsable -w gpu001 -D /tmp -o /dev/null --wrap='sleep 900'")
     job = next(line.strip() for line in submitted.splitlines() if line.strip().isdigit())
