@@ -5,7 +5,8 @@ RUN := tests/virtual_rack/run
 PLAY := $(RUN) ansible-playbook
 PYTEST := .venv/bin/pytest -ra
 # Cheap ones first. Each starts what it needs and ends it; those of rack/ bring the whole rack up.
-INTEGRATION := $(addprefix tests/integration/,artifact bmc image gpu boot slurm rack ramdisk vrack)
+QUICK := $(addprefix tests/integration/,artifact ramdisk bmc image rack)
+INTEGRATION := $(QUICK) $(addprefix tests/integration/,gpu boot slurm vrack)
 SANITY_ARGS ?= --python 3.12
 
 include tests/virtual_rack/rack.mk
@@ -45,7 +46,7 @@ sanity: python ## ansible-test sanity, no ignores; SANITY_ARGS= for every Python
 
 .PHONY: test
 test: check sanity setup rack-build ## check, sanity, and the integration tests up to powered-off machines becoming Slurm nodes
-	@$(PYTEST) -m 'not full' $(INTEGRATION)
+	@$(PYTEST) -m 'not full' $(QUICK)
 
 .PHONY: test-full
 test-full: check setup rack-build ## every test: all boot paths, both Slurm versions, long fault runs, molecule; every Python that is here
