@@ -102,7 +102,6 @@ def bootstrap(spec: dict[str, t.Any], tree: pathlib.Path, work: pathlib.Path) ->
             f'--customize-hook=chroot "$1" apt-get install --yes --no-install-recommends /var/tmp/{number}.deb',
             f'--customize-hook=rm "$1/var/tmp/{number}.deb"',
         ]
-    command += [f"--customize-hook={hook}" for hook in spec["hooks"]]
     initramfs = work / "rack.conf"
     initramfs.write_text("COMPRESS=zstd\nCOMPRESSLEVEL=6\n")
     run(*command, spec["suite"], str(tree), str(sources))
