@@ -34,7 +34,7 @@ attributes:
     support: full
     details:
       - A disk that holds exactly what would be written is left alone, see RV(already). A system that has been
-        started since has changed its disk.
+        started since has changed its disk. O(finish) happens in any case.
   platform:
     platforms: posix
 requirements:
@@ -167,9 +167,11 @@ options:
   finish:
     description:
       - What the node does afterwards. V(kexec) starts the written system without the firmware; where that is not
-        possible it reboots, and RV(finish) says why.
+        possible (Secure Boot, no kernel found on the disk) it reboots, and RV(finish) says why.
+      - V(kexec_load) makes the written kernel ready without starting it, for a caller that has something to do first;
+        C(kexec --exec) starts it then. Where that is not possible, RV(finish) is V(none) and says why.
     type: str
-    choices: [none, reboot, kexec]
+    choices: [none, reboot, kexec, kexec_load]
     default: none
   timeout:
     description:
@@ -208,6 +210,20 @@ EXAMPLES = r"""
           sudo: ALL=(ALL) NOPASSWD:ALL
           ssh_authorized_keys: ["ssh-ed25519 AAAA..."]
     finish: reboot
+
+- name: The written kernel is ready, and started once the boot scripts say so
+  h200.rack.image_write:
+    mirrors: ["http://10.20.1.3"]
+    image: ubuntu-24.04-h200
+    node: gpu001
+    disk:
+      serial: S64GNG0T612345
+    finish: kexec_load
+  register: written
+
+- name: The node starts the written system, after this task has answered
+  ansible.builtin.raw: setsid sh -c 'sleep 1; exec kexec --exec' >/dev/null 2>&1 </dev/null &
+  when: written.finish.method == 'kexec_loaded'
 """
 
 RETURN = r"""
@@ -281,11 +297,13 @@ host_keys:
 boot_entry:
   description: The firmware's boot entry (state, number, loader, order), or why there is none.
   type: dict
-  returned: when a disk was written
+  returned: success on a disk, not in check mode
 finish:
-  description: How the node leaves the ramdisk (method), and why when it is not the one asked for (reason).
+  description:
+    - How the node leaves the ramdisk (C(method), one of V(none), V(reboot), V(kexec) and V(kexec_loaded)), and why when
+      it is not the one asked for (C(reason)). With kexec the C(kernel), C(initrd) and C(cmdline) that were loaded.
   type: dict
-  returned: when a disk was written
+  returned: success on a disk, not in check mode
 """
 
 from ansible.module_utils.basic import AnsibleModule, missing_required_lib
@@ -340,7 +358,7 @@ def main() -> None:
                 "choices": ["network_first", "disk_first", "keep"],
                 "default": "network_first",
             },
-            "finish": {"type": "str", "choices": ["none", "reboot", "kexec"], "default": "none"},
+            "finish": {"type": "str", "choices": ["none", "reboot", "kexec", "kexec_load"], "default": "none"},
             "timeout": {"type": "int", "default": 3600},
             "stall_timeout": {"type": "int", "default": 5},
             "progress_path": {"type": "path", "default": "/run/h200-rack-image-write.json"},

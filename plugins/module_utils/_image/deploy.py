@@ -56,6 +56,25 @@ class Request(t.NamedTuple):
     progress_path: str | None = None
 
 
+class Done(t.NamedTuple):
+    """The result of a deployment so far, the disk, and the partition table that it now has."""
+
+    result: dict[str, t.Any]
+    is_block: bool
+    table: gpt.Table | None
+
+
+def leave(request: Request, manifest: Manifest, done: Done) -> dict[str, t.Any]:
+    """The boot entry and the way out of the ramdisk; a run that was cut off before them is completed by the next."""
+    result, path = done.result, done.result["disk"]["path"]
+    if not done.is_block:
+        return result
+    entry, entry_changed = efi.install(path, done.table, manifest, request.boot_order)
+    left = finish.schedule(request.finish, path, done.table)
+    changed = result["changed"] or entry_changed or left["method"] in ("reboot", "kexec")
+    return {**result, "changed": changed, "boot_entry": entry, "finish": left}
+
+
 class Layout(t.NamedTuple):
     """The bytes of the disk that do not come from the image as they are."""
 
@@ -82,7 +101,10 @@ def deploy(request: Request, check_mode: bool = False) -> dict[str, t.Any]:
         verification.finish()
     _require_fit(disk, manifest, request)
     with Target(disk.path, writable=not check_mode) as target:
-        return Deployment(request, digest, manifest, disk, target, pool).run(check_mode)
+        work = Deployment(request, digest, manifest, disk, target, pool)
+        done = work.run(check_mode)
+    # Only now: while the disk is held, nothing on it can be mounted, and a kernel to start is on it.
+    return done.result if check_mode else leave(request, manifest, done)
 
 
 def _check(request: Request) -> None:
@@ -187,7 +209,7 @@ class Deployment:
         self._writer = Writer(pool, digest, manifest, target, self._report)
         self._marks: dict[str, float] = {}
 
-    def run(self, check_mode: bool) -> dict[str, t.Any]:
+    def run(self, check_mode: bool) -> Done:
         self._begin("first_chunk")
         layout = self._layout(self._writer.first_chunk())
         content = self._disk.content
@@ -195,7 +217,7 @@ class Deployment:
             self._begin("compare")
             host_keys = self._already(layout)
             if host_keys is not None:
-                return self._result(layout, changed=False, already=True, host_keys=host_keys)
+                return self._done(layout, self._result(changed=False, already=True, host_keys=host_keys))
             if not self._request.allow_overwrite:
                 raise RackError(
                     f"disk: {self._disk.describe()} holds {'; '.join(content)}; it is overwritten only when "
@@ -204,8 +226,11 @@ class Deployment:
                     disk=self._disk.summary(),
                 )
         if check_mode:
-            return self._result(layout, changed=True, already=False, host_keys=[])
-        return self._write(layout)
+            return self._done(layout, self._result(changed=True, already=False, host_keys=[]))
+        return self._done(layout, self._write(layout))
+
+    def _done(self, layout: Layout, result: dict[str, t.Any]) -> Done:
+        return Done(result, self._target.is_block, layout.table)
 
     def _layout(self, first: bytes) -> Layout:
         """The first chunk with this disk's partition table, and where its copy and the seed go."""
@@ -272,11 +297,8 @@ class Deployment:
             raise VerifyError(f"{target.path}: the disk returns other bytes at 0")
         writer.counters.add(written=len(layout.head))
         partitions_seen = target.reread_partitions()
-        result = self._result(layout, True, False, [seeded.public_key] if seeded else [])
+        result = self._result(True, False, [seeded.public_key] if seeded else [])
         result["partitions_reread"] = partitions_seen
-        if target.is_block:
-            result["boot_entry"] = efi.install(self._disk.path, layout.table, self._manifest, request.boot_order)
-            result["finish"] = finish.schedule(request.finish, self._disk.path, layout.table)
         return result
 
     def _erase_edges(self) -> None:
@@ -318,7 +340,7 @@ class Deployment:
             json.dump({**data, **self._writer.counters.progress()}, handle)
         os.replace(temporary, path)
 
-    def _result(self, layout: Layout, changed: bool, already: bool, host_keys: list[str]) -> dict[str, t.Any]:
+    def _result(self, changed: bool, already: bool, host_keys: list[str]) -> dict[str, t.Any]:
         counters, manifest = self._writer.counters, self._manifest
         seconds = counters.seconds
         return {

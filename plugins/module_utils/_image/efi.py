@@ -22,39 +22,62 @@ _SUFFIX = {"x86_64": "x64", "aarch64": "aa64"}
 
 
 class Entry(t.NamedTuple):
+    """``text`` is the label and, behind a tab, the device path."""
+
     number: str
-    label: str
+    text: str
 
     @property
     def is_network(self) -> bool:
-        return _NETWORK.search(self.label) is not None
+        return _NETWORK.search(self.text) is not None
+
+    @property
+    def is_ours(self) -> bool:
+        return self.text.split("\t")[0].strip() == _LABEL
+
+    def starts(self, partition_guid: str, loader: str) -> bool:
+        path = self.text.partition("\t")[2].lower()
+        return partition_guid in path and loader.lower() in path
 
 
-def install(disk: str, table: gpt.Table | None, manifest: Manifest, policy: str) -> dict[str, t.Any]:
-    """Make one entry for the disk's EFI system partition, remove our older ones, and order them by ``policy``."""
+def install(disk: str, table: gpt.Table | None, manifest: Manifest, policy: str) -> tuple[dict[str, t.Any], bool]:
+    """One entry for the disk's EFI system partition, without our older ones, ordered by ``policy``; whether it changed.
+
+    The firmware's memory wears: what is right already is not written again.
+    """
     esp = next((part for part in table.partitions if part.type_guid == gpt.EFI_SYSTEM), None) if table else None
     if esp is None or table is None or manifest.boot == "bios":
-        return {"state": "none", "reason": "the image has no EFI system partition"}
+        return {"state": "none", "reason": "the image has no EFI system partition"}, False
     if not os.path.isdir(_EFIVARS) or not os.listdir(_EFIVARS):
-        return {"state": "none", "reason": "this machine was not booted by EFI, or its variables are not mounted"}
+        reason = "this machine was not booted by EFI, or its variables are not mounted"
+        return {"state": "none", "reason": reason}, False
     loader = find_loader(disk, esp.first_lba * table.sector_size, manifest.arch)
-    entries, order = parse(_efibootmgr([]))
-    for stale in [entry for entry in entries if entry.label.split("\t")[0].strip() == _LABEL]:
-        _efibootmgr(["--quiet", "--delete-bootnum", "--bootnum", stale.number])
-    command = ["--create-only", "--disk", disk, "--part", str(esp.number), "--loader", loader, "--label", _LABEL]
-    created, _order = parse(_efibootmgr(command))
-    ours = next((entry for entry in created if entry.label.split("\t")[0].strip().startswith(_LABEL)), None)
-    if ours is None:
-        raise RackError("efibootmgr made no boot entry for the disk", code="boot_entry")
-    wanted = ordered(created, [number for number in order if number != ours.number], ours.number, policy)
-    _efibootmgr(["--quiet", "--bootorder", ",".join(wanted)])
+    entries, order = parse(_efibootmgr(["--verbose"]))
+    ours = [entry for entry in entries if entry.is_ours]
+    changed = len(ours) != 1 or not ours[0].starts(str(esp.guid), loader)
+    if changed:
+        for stale in ours:
+            _efibootmgr(["--quiet", "--delete-bootnum", "--bootnum", stale.number])
+        command = ["--create-only", "--disk", disk, "--part", str(esp.number), "--loader", loader, "--label", _LABEL]
+        _efibootmgr([*command, "--quiet"])
+        entries, order = parse(_efibootmgr(["--verbose"]))
+        ours = [entry for entry in entries if entry.is_ours]
+        if not ours:
+            raise RackError("efibootmgr made no boot entry for the disk", code="boot_entry")
+    number = ours[0].number
+    wanted = ordered(entries, [other for other in order if other != number], number, policy)
+    if policy == "keep" and number in order:
+        wanted = order
+    if wanted != order:
+        _efibootmgr(["--quiet", "--bootorder", ",".join(wanted)])
+        changed = True
     return {
         "state": "present",
-        "number": ours.number,
+        "number": number,
         "loader": loader,
         "order": wanted,
         "partition_guid": str(esp.guid),
-    }
+    }, changed
 
 
 def parse(output: str) -> tuple[list[Entry], list[str]]:

@@ -1,7 +1,11 @@
 # Copyright (c) 2026 The h200.rack maintainers
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How a node leaves the ramdisk: not at all, by reboot, or by kexec into what was written. Private to h200.rack."""
+"""How a node leaves the ramdisk: not at all, by reboot, or by kexec into what was written. Private to h200.rack.
+
+With ``kexec_load`` the written kernel is only made ready: the caller, who has boot scripts and a BMC to tell first,
+starts it by ``kexec -e``.
+"""
 
 from __future__ import annotations
 
@@ -31,16 +35,19 @@ def schedule(how: str, disk: str, table: gpt.Table | None) -> dict[str, t.Any]:
     """Arrange for the reboot or kexec to happen once this process has ended; says which it will be, and why."""
     if how == "none":
         return {"method": "none"}
-    if how == "kexec":
+    loaded: dict[str, t.Any] = {}
+    if how in ("kexec", "kexec_load"):
         try:
-            loaded = load_kexec(disk, table)
+            loaded = load_kexec(disk, table)._asdict()
         except RackError as exc:
-            _after_exit(["systemctl", "reboot"])
-            return {"method": "reboot", "reason": exc.msg}
-        _after_exit(["kexec", "-e"])
-        return {"method": "kexec", **loaded._asdict()}
+            loaded = {"reason": exc.msg}
+    if how == "kexec_load":
+        return {"method": "none" if "reason" in loaded else "kexec_loaded", **loaded}
+    if "kernel" in loaded:
+        _after_exit(["kexec", "--exec"])
+        return {"method": "kexec", **loaded}
     _after_exit(["systemctl", "reboot"])
-    return {"method": "reboot"}
+    return {"method": "reboot", **loaded}
 
 
 def _after_exit(command: list[str]) -> None:
@@ -95,23 +102,54 @@ def _mount(device: str, folder: str) -> bool:
 
 
 def find_boot(root: str) -> BootFiles | None:
-    """The kernel that GRUB would boot by default, as its configuration says; paths are below ``root``."""
+    """The kernel that the boot loader would start by default, as its configuration says; paths are below ``root``."""
     for pattern in ("boot/grub/grub.cfg", "boot/grub2/grub.cfg", "grub/grub.cfg", "grub2/grub.cfg"):
         for path in glob.glob(os.path.join(glob.escape(root), pattern)):
             with open(path, encoding="utf-8", errors="replace") as handle:
                 found = from_grub(handle.read())
-            if found and os.path.exists(below(root, found.kernel)):
+            if found and _is_there(root, found):
                 return found
-    for path in sorted(glob.glob(os.path.join(glob.escape(root), "boot/loader/entries/*.conf")), reverse=True):
+    entries = [
+        path
+        for pattern in ("boot/loader/entries/*.conf", "loader/entries/*.conf")
+        for path in glob.glob(os.path.join(glob.escape(root), pattern))
+    ]
+    for path in sorted(entries, key=_by_version, reverse=True):
         with open(path, encoding="utf-8", errors="replace") as handle:
             found = from_loader_entry(handle.read())
-        if found and os.path.exists(below(root, found.kernel)):
+        if found and _is_there(root, found):
             return found
     return None
 
 
+def _by_version(path: str) -> list[tuple[int, str]]:
+    """Sorts 5.9 before 5.14; a rescue entry, which has 0 for a version, comes out last."""
+    return [(int(word or 0), text) for word, text in re.findall(r"(\d*)(\D*)", os.path.basename(path))]
+
+
+def _is_there(root: str, found: BootFiles) -> bool:
+    return os.path.isfile(below(root, found.kernel)) and (not found.initrd or os.path.isfile(below(root, found.initrd)))
+
+
 def below(root: str, path: str) -> str:
-    return os.path.join(root, path.lstrip("/"))
+    """``path`` as it is with ``root`` as the root: links, absolute ones too, lead to nowhere else."""
+    done, left, links = [], path.split("/")[::-1], 0
+    while left:
+        word = left.pop()
+        if word == "..":
+            done = done[:-1]
+        elif word not in ("", "."):
+            here = os.path.join(root, *done, word)
+            if os.path.islink(here):
+                links += 1
+                if links > 40:
+                    raise RackError(f"{path}: too many links", code="kexec")
+                target = os.readlink(here)
+                done = [] if target.startswith("/") else done
+                left += target.split("/")[::-1]
+            else:
+                done.append(word)
+    return os.path.join(root, *done)
 
 
 def from_grub(text: str) -> BootFiles | None:
@@ -133,16 +171,19 @@ def from_grub(text: str) -> BootFiles | None:
 
 
 def from_loader_entry(text: str) -> BootFiles | None:
-    """A Boot Loader Specification entry."""
+    """A Boot Loader Specification entry. What GRUB would put in for a variable is not known here, and left out."""
     fields = dict(line.split(None, 1) for line in text.splitlines() if len(line.split(None, 1)) == 2)
-    options = fields.get("options", "").strip()
-    if "linux" not in fields or "root=" not in options or "$" in options:
+    options = [word for word in fields.get("options", "").split() if "$" not in word]
+    if "linux" not in fields or not any(word.startswith("root=") for word in options):
         return None
-    return BootFiles(fields["linux"].strip(), fields.get("initrd", "").strip().split(" ")[0] or None, options)
+    initrd = [word for word in fields.get("initrd", "").split() if "$" not in word]
+    return BootFiles(fields["linux"].strip(), initrd[0] if initrd else None, " ".join(options))
 
 
 def _load(root: str, found: BootFiles) -> None:
-    command = ["kexec", "-l", below(root, found.kernel), f"--command-line={found.cmdline}"]
+    # By the file-based system call where the kernel has it, which is also the one that lockdown lets signed kernels by.
+    command = ["kexec", "--kexec-syscall-auto", "--load", below(root, found.kernel)]
+    command.append(f"--command-line={found.cmdline}")
     if found.initrd:
         command.append(f"--initrd={below(root, found.initrd)}")
     tools.run(command, "the written kernel could not be loaded", "kexec")

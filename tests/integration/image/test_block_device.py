@@ -78,7 +78,8 @@ def test_an_image_on_a_block_device_with_seed_and_table(loop, published, mirror)
     pool = Pool(request.mirrors, Deadline(60))
     with Target(loop, writable=True) as target:
         job = deploy.Deployment(request, published.digest, published.manifest, as_disk(loop), target, pool)
-        result = job.run(check_mode=False)
+        done = job.run(check_mode=False)
+    result = deploy.leave(request, published.manifest, done)
     assert result["changed"] and result["boot_entry"]["state"] == "none" and result["finish"] == {"method": "none"}
     data = pathlib.Path(loop).read_bytes()
     assert data[34 * 512 : RAW_SIZE] == published.raw[34 * 512 :]
