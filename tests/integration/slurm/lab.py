@@ -22,6 +22,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
@@ -71,6 +72,8 @@ class Lab:
         self.work = work
         self.state = work / "lab.json"
         self.net = f"sl{os.stat(work).st_ino % 100000}"
+        # Not below work: the path of a socket has 107 characters, and Molecule's folders take most of them.
+        self.sockets = pathlib.Path(tempfile.gettempdir(), self.net)
 
     def up(self, suite: str, nodes: int) -> None:
         names = ["slurm01", *(f"gpu{number:03d}" for number in range(1, nodes + 1))]
@@ -210,7 +213,7 @@ class Lab:
                     "ansible_ssh_common_args": ssh,
                     "ansible_python_interpreter": "/usr/bin/python3",
                     # Another lab has the same addresses; its connections must not be taken.
-                    "ansible_control_path_dir": str(self.work / "cp"),
+                    "ansible_control_path_dir": str(self.sockets),
                 },
                 "children": {
                     "rack_slurm_controllers": {"hosts": {"slurm01": {"ansible_host": hosts["slurm01"]}}},
@@ -233,7 +236,7 @@ class Lab:
                 sh("umount", "-l", str(root))
             sh("ip", "netns", "del", f"{self.net}-{name}", check=False)
             shutil.rmtree(self.work / name, ignore_errors=True)
-        shutil.rmtree(self.work / "cp", ignore_errors=True)
+        shutil.rmtree(self.sockets, ignore_errors=True)
         sh("ip", "netns", "del", self.net, check=False)
         for left in ("id", "id.pub", "known_hosts", "inventory.json", "run", "lab.json"):
             (self.work / left).unlink(missing_ok=True)
