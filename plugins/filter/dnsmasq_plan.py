@@ -11,7 +11,7 @@ version_added: 0.1.0
 description:
   - Checks hosts and subnets together. A wrong or doubled MAC address, a doubled address, and an address outside all
     subnets are refused, all at once, with the names of the hosts.
-positional: subnets, lease
+positional: subnets, lease, binaries, facts
 options:
   _input:
     description: The hosts, each with C(name), C(mac), C(address) and optionally C(ipxe_binary).
@@ -27,6 +27,14 @@ options:
     description: The lease time in dnsmasq's notation.
     type: str
     default: 12h
+  binaries:
+    description: The iPXE binary of each architecture, to be checked along with the rest.
+    type: dict
+    default: {}
+  facts:
+    description: The network facts of the server.
+    type: dict
+    default: {}
 author:
   - The h200.rack maintainers (@h200)
 """
@@ -40,8 +48,9 @@ EXAMPLES = r"""
 RETURN = r"""
 _value:
   description:
-    - C(hosts_file), its content; C(subnets), those that the server answers in; C(binaries), a tag for each iPXE binary
-      that some hosts get instead of the one of their architecture.
+    - C(hosts_file), its content; C(subnets), those that the server answers in; C(binaries), for each iPXE binary that
+      some hosts get instead of the one of their architecture, its C(name), its C(tag) and the C(firmware) it is for;
+      C(interfaces), those of the server that stand in a subnet of the plan.
   type: dict
 """
 
@@ -53,15 +62,26 @@ from ansible_collections.h200.rack.plugins.module_utils._common.errors import In
 
 
 def dnsmasq_plan(
-    hosts: list[dict[str, t.Any]], subnets: list[dict[str, t.Any]], lease: str = "12h"
+    hosts: list[dict[str, t.Any]],
+    subnets: list[dict[str, t.Any]],
+    lease: str = "12h",
+    binaries: dict[str, str] | None = None,
+    facts: dict[str, t.Any] | None = None,
 ) -> dict[str, t.Any]:
     """The filter itself."""
     try:
+        dhcp.check_binaries(binaries or {})
         plan = dhcp.plan(hosts, subnets)
         hosts_file = dhcp.hosts_file(plan, lease)
     except InvalidInput as exc:
         raise AnsibleFilterError(f"the DHCP plan cannot be right: {exc.msg}") from exc
-    return {"hosts_file": hosts_file, "subnets": plan.subnets, "binaries": plan.binaries}
+    own = [{"name": name, "tag": tag, "firmware": dhcp.kind(name, name)} for name, tag in plan.binaries.items()]
+    return {
+        "hosts_file": hosts_file,
+        "subnets": plan.subnets,
+        "binaries": own,
+        "interfaces": dhcp.interfaces(facts or {}, plan),
+    }
 
 
 class FilterModule:

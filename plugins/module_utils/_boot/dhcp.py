@@ -14,7 +14,11 @@ from ansible_collections.h200.rack.plugins.module_utils._common.errors import In
 from . import mac
 
 _LABEL = re.compile(r"^[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?$")
-_BINARY = re.compile(r"^([A-Za-z0-9][A-Za-z0-9._/-]*)?$")
+_BINARY = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._/-]*$")
+# What firmware can start at all: a BIOS hangs on an EFI binary, and UEFI on a BIOS one.
+UEFI, BIOS = "uefi", "bios"
+_FIRMWARE = {"bios": BIOS, "x86_64": UEFI, "aarch64": UEFI}
+_KINDS = {".efi": UEFI, ".kpxe": BIOS, ".kkpxe": BIOS, ".pxe": BIOS}
 _LEASE = re.compile(r"^([0-9]+[mhdw]?|infinite)$")
 # A node boots from the provisioning network; the others are served only where a host of the plan lies in them.
 _ALWAYS = "provisioning"
@@ -42,6 +46,27 @@ class Plan(t.NamedTuple):
         return {binary: f"binary-{number}" for number, binary in enumerate(own, 1)}
 
 
+def kind(binary: str, owner: str) -> str:
+    """The firmware that starts ``binary``, which its name must tell."""
+    if not _BINARY.match(binary) or ".." in binary.split("/"):
+        raise InvalidInput(f"{owner}: {binary!r} is not a path below the TFTP root")
+    found = next((firmware for suffix, firmware in _KINDS.items() if binary.endswith(suffix)), "")
+    if not found:
+        raise InvalidInput(
+            f"{owner}: {binary} is no binary for a network boot, its name ends in none of {', '.join(_KINDS)}"
+        )
+    return found
+
+
+def check_binaries(binaries: t.Mapping[str, str]) -> None:
+    """The binary of each architecture; the classic mistake is one for a BIOS that every machine gets."""
+    for arch, binary in binaries.items():
+        if arch not in _FIRMWARE:
+            raise InvalidInput(f"dhcp_ipxe_binaries: {arch!r} is none of {', '.join(_FIRMWARE)}")
+        if kind(binary, f"dhcp_ipxe_binaries.{arch}") != _FIRMWARE[arch]:
+            raise InvalidInput(f"dhcp_ipxe_binaries.{arch}: {binary} does not run on this firmware")
+
+
 def plan(hosts: t.Sequence[t.Mapping[str, t.Any]], subnets: t.Sequence[t.Mapping[str, t.Any]]) -> Plan:
     """Check hosts and subnets together; every problem is reported at once."""
     problems: list[str] = []
@@ -59,11 +84,25 @@ def plan(hosts: t.Sequence[t.Mapping[str, t.Any]], subnets: t.Sequence[t.Mapping
     return Plan(parsed, [_served(net, subnet) for net, subnet in networks if _is_served(net, subnet, parsed)])
 
 
+def interfaces(facts: t.Mapping[str, t.Any], plan: Plan) -> list[str]:
+    """The interfaces of a host, by its facts, that have an address in a subnet of the plan."""
+    networks = [ipaddress.IPv4Network(subnet["cidr"]) for subnet in plan.subnets]
+    found = set()
+    for value in facts.values():
+        if not isinstance(value, t.Mapping) or "device" not in value:
+            continue
+        own = [value.get("ipv4"), *(value.get("ipv4_secondaries") or ())]
+        addresses = [entry["address"] for entry in own if isinstance(entry, t.Mapping) and entry.get("address")]
+        if any(ipaddress.IPv4Address(address) in network for address in addresses for network in networks):
+            found.add(str(value["device"]))
+    return sorted(found)
+
+
 def hosts_file(plan: Plan, lease: str) -> str:
     """The lines for ``dhcp-hostsfile``, sorted by address so that a diff shows only what changed."""
     if not _LEASE.match(lease):
         raise InvalidInput(f"the lease time {lease!r} is none of dnsmasq's, such as 45m, 12h, 1d or infinite")
-    tags = {binary: f"set:own-binary,set:{tag}," for binary, tag in plan.binaries.items()}
+    tags = {binary: f"set:own-{kind(binary, binary)},set:{tag}," for binary, tag in plan.binaries.items()}
     lines = [
         f"{host.mac},{tags.get(host.binary, '')}{host.address},{host.name},{lease}"
         for host in sorted(plan.hosts, key=lambda host: host.address)
@@ -111,8 +150,8 @@ def _host(item: t.Mapping[str, t.Any], networks: t.Sequence[ipaddress.IPv4Networ
     if home.prefixlen < 31 and address in (home.network_address, home.broadcast_address):
         raise InvalidInput(f"{owner}: {address} is the network or broadcast address of {home}")
     binary = str(item.get("ipxe_binary") or "")
-    if not _BINARY.match(binary):
-        raise InvalidInput(f"{owner}: ipxe_binary {binary!r} is not a path below the TFTP root")
+    if binary:
+        kind(binary, f"{owner}: ipxe_binary")
     return Host(label, canonical, address, binary)
 
 

@@ -21,7 +21,9 @@ Node = dict[str, t.Any]
 #: The name that the boot card gets in the installed system, whatever the firmware and the kernel would call it.
 BOOT_INTERFACE = "boot0"
 _CONSOLE = {"x86_64": ["tty0", "ttyS0,115200n8"], "aarch64": ["tty0", "ttyAMA0,115200n8"]}
-_BINARY = {"uefi_http": "snponly.efi", "uefi_pxe": "snponly.efi", "bios_pxe": "undionly.kpxe"}
+#: What the distributions ship and DHCP tells machines whose profile asks for nothing else.
+_BINARY = {"x86_64": "snponly.efi", "aarch64": "ipxe-arm64.efi"}
+_BIOS_BINARY = "undionly.kpxe"
 _DEFAULT_USER = "rack"
 
 
@@ -131,12 +133,13 @@ def _servers(node: Node, mirrors: t.Any, boot_servers: t.Any, problems: Problems
     node["mirror_hosts"] = [server["name"] for server in own_mirrors]
     node["boot_servers"] = [server["name"] for server in own_boot_servers]
     node["boot_urls"] = [server["url"] for server in own_boot_servers]
-    binary = ((node["profile"] or {}).get("boot") or {}).get("ipxe_binary")
-    if node["boot_method"] == "bios_pxe" or not binary:
-        binary = _BINARY.get(node["boot_method"] or "", "snponly.efi")
-    if node["arch"] == "aarch64":
-        binary = binary.replace(".efi", "-arm64.efi")
-    node["ipxe_binary"] = binary
+    usual = _BIOS_BINARY if node["boot_method"] == "bios_pxe" else _BINARY[node["arch"] or "x86_64"]
+    boot = (node["profile"] or {}).get("boot") or {}
+    asked = boot.get("ipxe_binary")
+    # The known profiles name the usual binary of x86_64, whatever firmware and processor the node has.
+    node["own_binary"] = bool(asked) and asked not in (_BINARY["x86_64"], usual) and node["boot_method"] != "bios_pxe"
+    node["ipxe_binary"] = asked if node["own_binary"] else usual
+    node["ipxe_build"] = boot.get("ipxe_build") or ""
     node["http_boot_uri"] = f"{own_boot_servers[0]['url']}/ipxe/{node['ipxe_binary']}" if own_boot_servers else None
 
 

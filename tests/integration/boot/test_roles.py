@@ -113,7 +113,7 @@ def test_every_line_of_the_access_log_is_json(lab):
 
 
 def test_a_machine_that_is_not_in_the_plan_gets_no_answer(lab):
-    assert "dhcp-ignore=tag:!known" in lab.path("/etc/dnsmasq.d/h200-rack-dhcp.conf").read_text()
+    assert "dhcp-ignore=tag:prov0,tag:!known" in lab.path("/etc/dnsmasq.d/h200-rack-dhcp.conf").read_text()
 
 
 # TLS

@@ -72,7 +72,7 @@ def test_a_host_with_a_binary_of_its_own_gets_it_and_not_the_common_one():
     plan = dhcp.plan([host(11, ipxe_binary="ipxe/ipxe.efi"), host(12)], [PROVISIONING])
     assert plan.binaries == {"ipxe/ipxe.efi": "binary-1"}
     lines = dhcp.hosts_file(plan, "12h").splitlines()
-    assert "set:own-binary,set:binary-1," in lines[1] and "set:" not in lines[2]
+    assert "set:own-uefi,set:binary-1," in lines[1] and "set:" not in lines[2]
     with pytest.raises(InvalidInput, match="host gpu011: ipxe_binary"):
         dhcp.plan([host(11, ipxe_binary="../x y")], [PROVISIONING])
 
@@ -81,3 +81,34 @@ def test_a_host_with_a_binary_of_its_own_gets_it_and_not_the_common_one():
 def test_a_lease_time_that_dnsmasq_does_not_know_is_refused(lease):
     with pytest.raises(InvalidInput, match="lease time"):
         dhcp.hosts_file(dhcp.plan([host(11)], [PROVISIONING]), lease)
+
+
+@pytest.mark.parametrize(
+    ("binaries", "said"),
+    [
+        # The usual how-to: one binary for a BIOS, for everybody.
+        ({"x86_64": "ipxe/undionly.kpxe"}, "dhcp_ipxe_binaries.x86_64: ipxe/undionly.kpxe does not run"),
+        ({"bios": "ipxe/snponly.efi"}, "dhcp_ipxe_binaries.bios: ipxe/snponly.efi does not run"),
+        ({"aarch64": "ipxe/undionly.kpxe"}, "dhcp_ipxe_binaries.aarch64"),
+        ({"x86_64": "ipxe/ipxe.iso"}, "no binary for a network boot"),
+        ({"x86_64": "../ipxe.efi"}, "not a path below the TFTP root"),
+        ({"ia32": "ipxe/ipxe.efi"}, "'ia32' is none of"),
+    ],
+)
+def test_a_binary_that_its_firmware_cannot_start_is_refused(binaries, said):
+    with pytest.raises(InvalidInput, match=said):
+        dhcp.check_binaries(binaries)
+
+
+def test_an_interface_is_the_rack_s_by_its_address():
+    facts = {
+        "interfaces": ["eth0", "br-prov", "lo"],
+        "lo": {"device": "lo", "ipv4": {"address": "127.0.0.1"}},
+        "eth0": {"device": "eth0", "ipv4": {"address": "192.168.1.2"}, "ipv4_secondaries": [{"address": "10.0.1.3"}]},
+        "br_prov": {"device": "br-prov", "ipv4": {"address": "10.0.1.2"}},
+        "eth9": {"device": "eth9"},
+        "default_ipv4": {"interface": "eth0", "address": "10.0.1.3"},
+    }
+    plan = dhcp.plan([host(11)], [PROVISIONING, BMC])
+    assert dhcp.interfaces(facts, plan) == ["br-prov", "eth0"]
+    assert dhcp.interfaces({}, plan) == []

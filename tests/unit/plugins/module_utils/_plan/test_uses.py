@@ -86,6 +86,38 @@ def test_dhcp_answers_the_nodes_of_its_boot_server(plan):
     }
 
 
+def test_dhcp_is_told_a_binary_only_where_a_profile_asks_for_another():
+    rack = racks.Rack()
+    rack["gpu001"]["rack_profiles"] = {"ours": {"base": "h200_sxm", "boot": {"ipxe_binary": "ours.efi"}}}
+    rack["gpu001"]["rack_profile"] = "ours"
+    hosts = dhcp_hosts(make_plan(rack.hostvars, rack.groups), "boot01")
+    assert [host.get("ipxe_binary") for host in hosts] == ["ipxe/ours.efi", None]
+
+
+def test_a_bmc_outside_the_bmc_networks_is_not_given_an_address():
+    rack = racks.Rack()
+    rack["gpu001"]["rack_bmc_mac"] = "52:54:00:02:00:01"
+    rack["gpu001"]["rack_bmc_address"] = "gpu001-bmc.rack.test"
+    assert len(dhcp_hosts(make_plan(rack.hostvars, rack.groups), "boot01", bmc=True)) == 2
+
+
+def test_an_arm_node_boots_the_binary_that_its_boot_server_has():
+    rack = racks.Rack()
+    rack["gpu001"]["rack_arch"] = "aarch64"
+    plan = make_plan(rack.hostvars, rack.groups)
+    assert plan["nodes"]["gpu001"]["http_boot_uri"] == "http://10.20.0.2/ipxe/ipxe-arm64.efi"
+    assert "ipxe_binary" not in dhcp_hosts(plan, "boot01")[0]
+
+
+def test_the_script_of_a_node_is_rendered_for_the_build_of_its_profile():
+    rack = racks.Rack()
+    rack["gpu001"]["rack_profiles"] = {"ours": {"base": "h200_sxm", "boot": {"ipxe_build": "debian_2025"}}}
+    rack["gpu001"]["rack_profile"] = "ours"
+    nodes = make_plan(rack.hostvars, rack.groups)["nodes"]
+    assert ipxe_node(nodes["gpu001"], "local")["ipxe_build"] == "debian_2025"
+    assert "ipxe_build" not in ipxe_node(nodes["gpu002"], "local")
+
+
 def test_slurm_is_told_what_the_profile_says(plan):
     node = slurm_nodes(plan)[0]
     assert (node["name"], node["address"], node["profile"]["memory_mib"]) == ("gpu001", "10.20.0.11", 2000000)
