@@ -12,9 +12,10 @@ with Fleet([Bmc(PERSONALITIES["dgx_h200"])]) as fleet:
 from __future__ import annotations
 
 from .bmc import Bmc
+from .captured import CapturedBmc
 from .faults import Fault
 from .machine import Machine
 from .personalities import PERSONALITIES, Personality
 from .server import Fleet
 
-__all__ = ["PERSONALITIES", "Bmc", "Fault", "Fleet", "Machine", "Personality"]
+__all__ = ["PERSONALITIES", "Bmc", "CapturedBmc", "Fault", "Fleet", "Machine", "Personality"]

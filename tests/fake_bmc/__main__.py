@@ -13,6 +13,7 @@ import signal
 import threading
 
 from .bmc import Bmc
+from .captured import CapturedBmc
 from .machine import Machine
 from .personalities import PERSONALITIES
 from .server import Fleet
@@ -22,13 +23,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="fake_bmc", description=__doc__)
     parser.add_argument("--count", type=int, default=1)
     parser.add_argument("--personality", choices=sorted(PERSONALITIES), default="plain")
+    parser.add_argument("--capture", help="a recorded tree instead: a file or folder, or the name of one of captures/")
     parser.add_argument("--tls", type=pathlib.Path, help="folder with bmc.pem and bmc.key")
     parser.add_argument("--first-port", type=int, default=19000)
     parser.add_argument("--latency", type=float, default=0.0, help="seconds before each answer")
     parser.add_argument("--on-seconds", type=float, default=0.0, help="seconds from the request to On")
     args = parser.parse_args()
     kind = PERSONALITIES[args.personality]
-    bmcs = [Bmc(kind, Machine(on_seconds=args.on_seconds), latency=args.latency) for _number in range(args.count)]
+    if args.capture:
+        bmcs: list[Bmc] = [CapturedBmc.of(args.capture, latency=args.latency) for _number in range(args.count)]
+    else:
+        bmcs = [Bmc(kind, Machine(on_seconds=args.on_seconds), latency=args.latency) for _number in range(args.count)]
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_unused: stop.set())

@@ -12,7 +12,7 @@ import re
 import time
 import typing as t
 
-from .faults import Entry, Fault, Log
+from .faults import Entry, Fault, Log, Wire
 from .machine import Machine
 from .personalities import Personality, Refused, merge
 
@@ -27,6 +27,7 @@ class Response:
     raw: bytes | None = None
     delay: float = 0.0
     drop: bool = False
+    wire: Wire | None = None
 
     def content(self) -> bytes:
         if self.raw is not None:
@@ -59,6 +60,7 @@ class Bmc:
         self.faults: list[Fault] = []
         self.log = Log()
         self.url = self.host = ""
+        self.query = ""  # of the request being answered
         self._sessions: dict[str, str] = {}  # id -> token
         self._made = 0
         self._version = 1
@@ -78,6 +80,7 @@ class Bmc:
             body = json.loads(content) if content else None
         except ValueError:
             body = None
+        self.query = path.partition("?")[2]
         path = path.split("?")[0]
         entry = Entry(method, path, body, headers)
         self.log.append(entry)
@@ -90,9 +93,9 @@ class Bmc:
             if fault.status is not None:
                 response = Response(fault.status, fault.body, dict(fault.headers))
             response.raw = fault.raw if fault.raw is not None else response.raw
-            response.delay, response.drop = fault.delay, fault.drop
             if not fault.process and fault.status is None and fault.raw is None and not fault.drop:
-                response = dataclasses.replace(self._answer(method, path.rstrip("/"), headers, body), delay=fault.delay)
+                response = self._answer(method, path.rstrip("/"), headers, body)
+            response.delay, response.drop, response.wire = fault.delay, fault.drop, fault.wire
         entry.status = None if response.drop else response.status
         response.delay += self.latency
         return response
@@ -144,8 +147,9 @@ class Bmc:
     # -- reading ------------------------------------------------------------------------------------------
 
     def _get(self, path: str) -> Response:
-        if self.tree is not None and path in self.tree:
-            return Response(200, self.tree[path])
+        for key in (f"{path}?{self.query}", path):
+            if self.tree is not None and key in self.tree:
+                return Response(200, self.tree[key])
         p = self.personality
         if path == f"{ROOT}/Systems":
             links = [{"@odata.id": f"{ROOT}/Systems/{name}"} for name in p.systems]

@@ -9,6 +9,44 @@ import dataclasses
 import re
 import typing as t
 
+# (head, body) -> what to send, each with the seconds to wait afterwards.
+Wire = t.Callable[[bytes, bytes], t.Iterator[tuple[bytes, float]]]
+
+
+def dripping(seconds: float, from_byte: int = 0) -> Wire:
+    """An answer of which one byte comes every ``seconds``; the first ``from_byte`` come at once."""
+
+    def wire(head: bytes, body: bytes) -> t.Iterator[tuple[bytes, float]]:
+        whole = head + body
+        yield whole[:from_byte], seconds
+        for number in range(from_byte, len(whole)):
+            yield whole[number : number + 1], seconds
+
+    return wire
+
+
+def endless_head(head: bytes, body: bytes) -> t.Iterator[tuple[bytes, float]]:
+    """Interim answers without end, which a client has to skip."""
+    while True:
+        yield b"HTTP/1.1 100 Continue\r\n\r\n", 0.01
+
+
+def endless_body(head: bytes, body: bytes) -> t.Iterator[tuple[bytes, float]]:
+    """Chunks of spaces without end, as fast as they are taken."""
+    yield b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", 0
+    while True:
+        yield b"10000\r\n" + b" " * 0x10000 + b"\r\n", 0
+
+
+def garbage(head: bytes, body: bytes) -> t.Iterator[tuple[bytes, float]]:
+    """Something that is no HTTP."""
+    yield b"\x16\x03\x01\x00\xff<<<\r\n\r\n", 0
+
+
+def cut_short(head: bytes, body: bytes) -> t.Iterator[tuple[bytes, float]]:
+    """Half of the body that was announced."""
+    yield head + body[: len(body) // 2], 0
+
 
 @dataclasses.dataclass
 class Fault:
@@ -25,6 +63,7 @@ class Fault:
     body: t.Any = None
     headers: dict[str, str] = dataclasses.field(default_factory=dict)
     raw: bytes | None = None  # sent as the body, as it is
+    wire: Wire | None = None  # how the bytes of the answer are sent, when not at once
     after: int = 0  # let so many matching requests pass first
 
     def matches(self, method: str, path: str, body: t.Any) -> bool:

@@ -100,9 +100,12 @@ async def _exchange(bmc: Bmc, reader: asyncio.StreamReader, writer: asyncio.Stre
     answer += [f"{name}: {value}" for name, value in response.headers.items()]
     answer += ["Content-Type: application/json", f"Content-Length: {len(body)}"]
     answer += [f"Connection: {'keep-alive' if keep else 'close'}", "", ""]
-    writer.write("\r\n".join(answer).encode("latin-1") + body)
-    await writer.drain()
-    return keep
+    head = "\r\n".join(answer).encode("latin-1")
+    for part, pause in response.wire(head, body) if response.wire else [(head + body, 0)]:
+        writer.write(part)
+        await writer.drain()
+        await asyncio.sleep(pause)
+    return keep and response.wire is None
 
 
 def make_certificates(folder: pathlib.Path, name: str = "bmc", days: int = CERT_DAYS) -> pathlib.Path:

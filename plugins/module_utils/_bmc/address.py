@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import ipaddress
 import re
+import socket
 import typing as t
 from urllib.parse import urlsplit
 
-from .errors import invalid
+from .bounded import TookTooLong, bounded
+from .errors import BmcError, invalid
 
 _NAME = re.compile(r"^[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_.])?$")
 
@@ -52,6 +54,21 @@ def parse_ipmi(text: str, port: int | None) -> Address:
         raise invalid("bmc_host: IPMI has no URLs; give a name or an address, with :port if it is not 623.")
     host, written = _split(text)
     return Address("ipmi", host, port or written or 623)
+
+
+def check_name(host: str, seconds: float) -> None:
+    """Fail within ``seconds`` if ``host`` is a name that does not resolve; DNS servers may be gone, too."""
+    try:
+        ipaddress.ip_address(host)
+        return
+    except ValueError:
+        pass
+    try:
+        bounded(seconds, lambda: socket.getaddrinfo(host, None))
+    except (TookTooLong, OSError, UnicodeError) as exc:
+        late = f" within {seconds:g} s" if isinstance(exc, TookTooLong) else ""
+        advice = "Check bmc_host and the DNS."
+        raise BmcError("unreachable", f"The name {host} does not resolve{late}. {advice}") from exc
 
 
 def _split(text: str) -> tuple[str, int | None]:

@@ -6,7 +6,9 @@
 from __future__ import annotations
 
 import json
+import time
 import typing as t
+from email.utils import parsedate_to_datetime
 
 from .errors import BmcError
 
@@ -92,10 +94,11 @@ class Answer:
         self.path = path
         self.status = status
         self.headers = {name.lower(): value for name, value in headers.items()}
-        self.text = content.decode("utf-8", "replace")
+        self.text = _text(content)
         try:
-            parsed = json.loads(self.text) if content else None
-        except ValueError:
+            # NaN and Infinity are no JSON and must not get into results.
+            parsed = json.loads(self.text, parse_constant=lambda _unused: None) if content else None
+        except (ValueError, RecursionError):
             parsed = None
         self.is_object = isinstance(parsed, dict)
         self.body: dict[str, t.Any] = parsed if isinstance(parsed, dict) else {}
@@ -110,9 +113,14 @@ class Answer:
 
     @property
     def retry_after(self) -> float | None:
-        """Seconds, when the BMC named them."""
-        text = self.headers.get("retry-after", "")
-        return float(text) if text.isdecimal() else None
+        """Seconds, when the BMC named them or the time."""
+        text = self.headers.get("retry-after", "").strip()
+        if text.isascii() and text.isdecimal():
+            return float(text[:6])
+        try:
+            return max(0.0, parsedate_to_datetime(text).timestamp() - time.time())
+        except (TypeError, ValueError, IndexError, OverflowError):
+            return None
 
     @property
     def _notes(self) -> list[dict[str, t.Any]]:
@@ -162,3 +170,11 @@ class Answer:
         parts = [f"{what}: the BMC answered HTTP {self.status}" + (f" ({said.rstrip('.')})." if said else ".")]
         parts.append(advice or ADVICE[error_class])
         return BmcError(error_class, " ".join(parts), http_status=self.status, message_ids=self.message_ids, **details)
+
+
+def _text(content: bytes) -> str:
+    """JSON is UTF-8; some BMCs send it with a byte order mark, or in Latin-1 (an asset tag with an umlaut)."""
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return content.decode("latin-1")

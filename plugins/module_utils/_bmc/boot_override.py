@@ -110,6 +110,9 @@ class BootOverride:
             raise BmcError(
                 "unsupported", f"{said} Use target=disk.", http_status=error.http_status, **self._facts(before)
             )
+        offered = before.get(bw.ALLOWED_ENABLED)
+        if isinstance(offered, list) and offered and want[bw.ENABLED] not in offered:
+            error.msg += f" It offers the persistence {', '.join(map(str, offered))}, not {want[bw.ENABLED]}."
         error.details.update(self._facts(before))
         raise error
 

@@ -17,6 +17,7 @@ TARGET = "BootSourceOverrideTarget"
 MODE = "BootSourceOverrideMode"
 URI = "HttpBootUri"
 ALLOWED = f"{TARGET}@Redfish.AllowableValues"
+ALLOWED_ENABLED = f"{ENABLED}@Redfish.AllowableValues"
 
 # Our word -> the BMCs' words for it, the usual one first.
 TARGETS: dict[str, tuple[str, ...]] = {
@@ -108,7 +109,7 @@ def mismatch(want: dict[str, str], boot: dict[str, t.Any], traits: Traits) -> li
 
 def payloads(want: dict[str, str], boot: dict[str, t.Any], traits: Traits) -> list[dict[str, str]]:
     """What to send, the smallest first: BMCs differ in what they refuse (c.g #3509, #3690, #5091)."""
-    mode = want.get(MODE) or boot.get(MODE)
+    mode = want.get(MODE) or boot.get(MODE) or (_only_mode(boot) if traits.full_request else None)
     full = {**want, MODE: mode} if mode in MODES.values() else dict(want)
     if want[ENABLED] == "Disabled":
         ladder = [{k: v for k, v in want.items() if k != TARGET}, want, {TARGET: "None"}, full]
@@ -124,6 +125,12 @@ def payloads(want: dict[str, str], boot: dict[str, t.Any], traits: Traits) -> li
         if item not in unique:
             unique.append(item)
     return unique
+
+
+def _only_mode(boot: dict[str, t.Any]) -> str | None:
+    """The mode to name to a BMC that wants one and shows none: a DGX has null there, and allows UEFI alone."""
+    allowed = boot.get(f"{MODE}@Redfish.AllowableValues")
+    return MODES["uefi"] if MODE in boot and (not isinstance(allowed, list) or MODES["uefi"] in allowed) else None
 
 
 def check_uri(uri: str) -> str:

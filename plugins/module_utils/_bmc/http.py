@@ -20,6 +20,7 @@ from .._common.deadline import Deadline
 from .address import Address
 from .answer import Answer
 from .errors import BmcError, invalid
+from .timed import TimedAdapter, TooMuch
 
 SUSHY_ERROR: str | None = None
 try:
@@ -36,8 +37,10 @@ logging.getLogger("sushy").propagate = False
 
 READ_PAUSES = (0.5, 1.0, 2.0)
 CONNECT_SECONDS = 10.0
+RETRY_AFTER_MAX = 30.0  # how long one wait may be that the BMC asks for
 TRANSIENT = (429, 500, 502, 503, 504)
 MAX_REDIRECTS = 3
+DEFAULT_PORTS = {"https": 443, "http": 80}
 
 
 class NoAnswer(Exception):
@@ -56,12 +59,16 @@ class Http:
         self._connector = sushy_connector.Connector(
             address.url, verify=verify, response_callback=self._note, server_side_retries=1
         )
+        session = self._connector._session
         # Neither a proxy nor ~/.netrc of the controller has a say about a BMC.
-        self._connector._session.trust_env = False
+        session.trust_env = False
+        for prefix in ("https://", "http://"):
+            session.mount(prefix, TimedAdapter())
 
     def use_basic(self, username: str, password: str) -> None:
         self._headers.pop("X-Auth-Token", None)
-        self._connector.set_http_basic_auth(username, password)
+        # As bytes: requests would encode text as Latin-1, and fail at the rest; RFC 7617 has UTF-8.
+        self._connector.set_http_basic_auth(username.encode(), password.encode())
 
     def use_token(self, token: str) -> None:
         self._headers["X-Auth-Token"] = token
@@ -86,9 +93,12 @@ class Http:
                     raise
             else:
                 final = answer.status not in TRANSIENT or answer.verdict[0] == "session_limit"
-                if final or last or self.deadline.remaining <= pause:
+                if final or last:
                     return answer
-            self.deadline.pause(pause or 0)
+                pause = max(pause, min(answer.retry_after or 0.0, RETRY_AFTER_MAX))
+                if self.deadline.remaining <= pause:
+                    return answer
+            self.deadline.pause(pause or 0.0)
         raise AssertionError("unreachable")
 
     def write(
@@ -110,16 +120,20 @@ class Http:
 
     def _target(self, answer: Answer) -> str:
         """Where a redirect leads; credentials are only taken along to the same origin."""
-        url = urlsplit(urljoin(self.address.url + answer.path, answer.headers.get("location", "")))
-        ours = urlsplit(self.address.url)
-        if (url.scheme, url.hostname, url.port) != (ours.scheme, ours.hostname, ours.port):
+        location = answer.headers.get("location", "")
+        try:
+            there = urlsplit(urljoin(self.address.url + answer.path, location))
+            origin = (there.scheme, there.hostname, there.port or DEFAULT_PORTS.get(there.scheme))
+        except ValueError as exc:
+            raise BmcError("bmc_bug", f"The BMC redirects to {location!r}, which is no URL.") from exc
+        if origin != (self.address.scheme, self.address.host.lower(), self.address.port):
             raise BmcError(
-                "invalid" if url.hostname == ours.hostname else "bmc_bug",
-                f"{self.address.url} redirects to {url.scheme}://{url.netloc}, and the credentials are not sent there. "
-                "Put that URL into bmc_host if it is the right one.",
+                "invalid" if there.hostname == self.address.host.lower() else "bmc_bug",
+                f"{self.address.url} redirects to {there.scheme}://{there.netloc}, and the credentials are not sent "
+                "there. Put that URL into bmc_host if it is the right one.",
                 http_status=answer.status,
             )
-        return url.path
+        return there.path + (f"?{there.query}" if there.query else "")
 
     def _once(self, method: str, path: str, data: dict[str, t.Any] | None, headers: dict[str, str] | None) -> Answer:
         self.deadline.check(f"{method} {path}")
@@ -165,6 +179,10 @@ class Http:
             )
         if isinstance(exc, requests.exceptions.InvalidURL):
             return invalid(f"bmc_host: {where} is no usable address.")
+        chain = list(_chain(exc))
+        if any(isinstance(link, TooMuch) for link in chain):
+            size = next(str(link) for link in chain if isinstance(link, TooMuch))
+            return BmcError("bmc_bug", f"{method} {path}: the BMC answers with {size}, which is no resource of a BMC.")
         reason = exc.args[0] if exc.args else None
         cause = getattr(reason, "reason", reason)
         if isinstance(cause, urllib3_exceptions.NameResolutionError):
@@ -176,8 +194,9 @@ class Http:
                 f"No connection to {where} ({_errno(text)}). Check the address, the port and the route.",
                 again=True,
             )
-        if isinstance(exc, requests.exceptions.ReadTimeout):
-            return NoAnswer(f"{method} {path}: no answer within {self._timeout:g} s")
+        late = (requests.exceptions.ReadTimeout, urllib3_exceptions.ReadTimeoutError)
+        if any(isinstance(link, late) for link in chain):
+            return NoAnswer(f"{method} {path}: no complete answer within {self._timeout:g} s")
         return NoAnswer(f"{method} {path}: the connection broke before the answer")
 
 
@@ -213,6 +232,18 @@ def _tls(where: str, text: str) -> BmcError:
 def _tls_reason(text: str) -> str:
     start = text.find("[SSL")
     return text[start + 1 :].split("]")[0] if start >= 0 else "TLS error"
+
+
+def _chain(exc: BaseException | None) -> t.Iterator[BaseException]:
+    """``exc`` and what it wraps: requests and urllib3 hide the cause in arguments as often as in the context."""
+    seen: list[BaseException] = []
+    todo = [exc]
+    while todo:
+        link = todo.pop()
+        if isinstance(link, BaseException) and link not in seen:
+            seen.append(link)
+            yield link
+            todo += [link.__cause__, link.__context__, getattr(link, "reason", None), *link.args]
 
 
 def _plain(exc: BaseException) -> str:

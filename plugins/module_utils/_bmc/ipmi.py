@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import contextlib
 import struct
-import threading
 import time
 import traceback
 import typing as t
@@ -20,6 +19,7 @@ from ansible.module_utils.basic import missing_required_lib
 
 from .._common.deadline import Deadline
 from .address import Address
+from .bounded import TookTooLong, bounded
 from .errors import BmcError, invalid
 
 PYGHMI_ERROR: str | None = None
@@ -33,6 +33,7 @@ except ImportError:
 RESEND_SECONDS = 1.5
 LOGOUT_SECONDS = 2.0
 LOGIN_TRIES = 3
+RAKP2_HEAD, SHA1_BYTES = 40, 20
 # What pyghmi or the arithmetic below it throws at malformed packets.
 BROKEN = (struct.error, AssertionError, IndexError, KeyError, TypeError, ValueError, OSError)
 
@@ -87,19 +88,33 @@ class Refusal(Exception):
         super().__init__(f"completion code 0x{code:02X}, {self.meaning}")
 
 
+class _AnswersInSha1(Exception):
+    """The BMC accepted cipher suite 17 and computes as in suite 3 (pyghmi's own server and thus VirtualBMC)."""
+
+
 class _Session(_Base):  # type: ignore[misc,valid-type]
     """pyghmi's session, for BMCs that pyghmi gives up on."""
 
     sha1 = False
+    dropped: t.ClassVar[list[str]] = []  # why packets were dropped since the last login began
 
     def _initsession(self) -> None:
         super()._initsession()
         if self.sha1:
-            self.attemptedhash = 1  # cipher suite 3: some BMCs accept 17 and then answer with SHA-1
+            self.attemptedhash = 1
+
+    def _handle_ipmi_packet(self, data: t.Any, *args: t.Any, **more: t.Any) -> t.Any:
+        try:
+            return super()._handle_ipmi_packet(data, *args, **more)
+        except BROKEN as exc:  # whoever sent it: the answer may still come
+            self.dropped.append(f"{type(exc).__name__}: {exc}")
+            return None
 
     def _got_rakp2(self, data: t.Any) -> t.Any:
         if data[0] == 0:  # XCC3 does not return the tag (xcat-core #7555); it only tells retries apart
             data[0] = self.rmcptag
+        if data[1] == 0 and self.attemptedhash == 256 and len(data) == RAKP2_HEAD + SHA1_BYTES:
+            raise _AnswersInSha1
         return super()._got_rakp2(data)
 
 
@@ -147,13 +162,13 @@ class Ipmi:
         error = BmcError("timeout", f"No IPMI session with {self._where}.")
         for attempt in range(LOGIN_TRIES):
             _forget()
+            _Session.dropped.clear()
             try:
                 self._session = self._in_time(kind, within)
                 self.cipher_suite = 3 if self._session.attemptedhash == 1 else 17
                 return
-            except struct.error:
+            except _AnswersInSha1:
                 kind = _Sha1Session
-                error = BmcError("bmc_bug", "The BMC answers the login with broken packets.")
             except BmcError as exc:
                 if attempt and exc.error_class == "timeout":
                     break  # what the earlier tries met says more
@@ -166,25 +181,15 @@ class Ipmi:
 
     def _in_time(self, kind: type[_Session], within: Deadline) -> t.Any:
         """pyghmi's blocking login in a thread of its own, because nothing else bounds it."""
-        box: list[t.Any] = []
-
-        def work() -> None:
-            try:
-                box.append(kind(**self._login_args))
-            except Exception as exc:
-                box.append(exc)
-
-        thread = threading.Thread(target=work, daemon=True)
-        thread.start()
-        thread.join(within.remaining)
-        if not box:
+        try:
+            return bounded(within.remaining, lambda: kind(**self._login_args))
+        except TookTooLong as exc:
             _forget()
-            raise BmcError("timeout", f"No IPMI session with {self._where} within {within.seconds:g} s.")
-        if isinstance(box[0], struct.error):
-            raise box[0]
-        if isinstance(box[0], Exception):
-            raise self._login_error(box[0]) from box[0]
-        return box[0]
+            raise BmcError("timeout", f"No IPMI session with {self._where} within {within.seconds:g} s.") from exc
+        except _AnswersInSha1:
+            raise
+        except Exception as exc:
+            raise self._login_error(exc) from exc
 
     @property
     def _where(self) -> str:
@@ -198,7 +203,11 @@ class Ipmi:
         for needle, error_class, advice, again in LOGIN_TEXTS:
             if needle.lower() in text.lower():
                 return BmcError(error_class, f"IPMI login at {self._where}: {advice}", again=again)
-        if text in ("None", "", "timeout") or "no longer connected" in text:
+        silent = text in ("None", "", "timeout") or "no longer connected" in text
+        if silent and _Session.dropped:
+            said = f"{self._where} answers, but not in IPMI ({_Session.dropped[-1]})."
+            return BmcError("timeout", f"{said} Check the address and the port.", again=True)
+        if silent:
             return BmcError(
                 "unreachable",
                 f"No IPMI answer from {self._where}. Check the address, the port, and that IPMI over LAN is enabled.",
@@ -210,6 +219,8 @@ class Ipmi:
 
     def command(self, netfn: int, command: int, data: t.Sequence[int] = (), *, once: bool = False) -> bytes:
         """The data of the answer. Raises Refusal, or Silence when nothing came (after repeating, unless ``once``)."""
+        if self._session is None:  # an earlier attempt to renew it failed
+            self.login()
         within = Deadline(min(self._timeout, max(1.0, self.deadline.remaining)))
         while True:
             wait = within.remaining if once else min(RESEND_SECONDS, within.remaining)
@@ -219,7 +230,10 @@ class Ipmi:
                     raise Refusal(answer["code"])
                 return bytes(answer["data"])
             if once or within.expired:
-                raise Silence(f"no answer to command {netfn:#x}/{command:#x} within {within.elapsed:.0f} s")
+                broken = f", only packets that are no IPMI ({_Session.dropped[-1]})" if _Session.dropped else ""
+                raise Silence(f"no answer to command {netfn:#x}/{command:#x} within {within.elapsed:.0f} s{broken}")
+            if not self._session.logged:
+                self.login()
 
     def device_id(self) -> tuple[int, int] | None:
         """(manufacturer, product), None when the BMC does not say."""
@@ -230,25 +244,28 @@ class Ipmi:
         return (int.from_bytes(data[6:9], "little"), int.from_bytes(data[9:11], "little")) if len(data) >= 11 else None
 
     def _exchange(self, netfn: int, command: int, data: t.Sequence[int], wait: float) -> dict[str, t.Any] | None:
-        box: list[dict[str, t.Any]] = []
+        """Send once, and wait; None when no answer came or the session broke."""
+        session, box = self._session, []
+        ends = time.monotonic() + wait
 
         def got(answer: dict[str, t.Any]) -> None:
             if answer.get("command") == command and answer.get("netfn") == netfn + 1:
                 box.append(answer)  # anything else is a late answer to an earlier command
 
-        ends = time.monotonic() + wait
-        try:
-            self._session.raw_command(netfn=netfn, command=command, data=list(data), retry=False, callback=got)
+        def work() -> None:
+            session.raw_command(netfn=netfn, command=command, data=list(data), retry=False, callback=got)
             while not box and time.monotonic() < ends:
                 _Base.wait_for_rsp(timeout=max(0.0, ends - time.monotonic()))
-        except pyghmi_exceptions.IpmiException:
-            return None  # the session broke; the caller may log in again
-        except BROKEN as exc:
-            raise BmcError("bmc_bug", f"The BMC sent a broken packet ({type(exc).__name__}: {exc}).") from exc
+
+        try:
+            bounded(wait + 1.0, work)
+        except (TookTooLong, pyghmi_exceptions.IpmiException):
+            session.logged = 0
+            _forget()
         finally:
             # With a callback, cleaning up is the caller's part in pyghmi.
-            self._session.incommand = False
-            self._session.evq.clear()
+            session.incommand = False
+            session.evq.clear()
         return box[0] if box else None
 
     def logout(self) -> None:

@@ -11,7 +11,7 @@ import typing as t
 from ansible.module_utils.basic import missing_required_lib
 
 from .._common.deadline import Deadline
-from .address import parse_redfish
+from .address import check_name, parse_redfish
 from .errors import BmcError
 from .http import SUSHY_ERROR
 from .redfish import Redfish
@@ -24,8 +24,10 @@ def open_redfish(
     """Log in for the time of the block; what the client has to say ends up in ``warnings`` and ``secrets``."""
     if SUSHY_ERROR:
         raise BmcError("unsupported", missing_required_lib("sushy"), exception=SUSHY_ERROR)
+    address = parse_redfish(params["bmc_host"])
+    check_name(address.host, min(float(params["timeout"]), deadline.remaining))
     client = Redfish(
-        parse_redfish(params["bmc_host"]),
+        address,
         params["bmc_username"],
         params["bmc_password"],
         validate_certs=params["validate_certs"],

@@ -18,6 +18,8 @@ ON, OFF, PAUSED = "On", "Off", "Paused"
 POWERING_ON, POWERING_OFF = "PoweringOn", "PoweringOff"
 KNOWN_STATES = (ON, OFF, PAUSED, POWERING_ON, POWERING_OFF)
 
+_BY_LOWER = {state.lower(): state for state in KNOWN_STATES}
+
 STATES = ("on", "off", "restarted", "cycled")
 SHUTDOWNS = ("force", "graceful", "graceful_then_force")
 
@@ -39,6 +41,14 @@ RESET_TYPES: dict[str, str | None] = {
 }
 # A restart begins and ends in On, so On alone does not prove it.
 RESTARTS = ("ForceRestart", "GracefulRestart", "PowerCycle", "FullPowerCycle")
+
+
+def state_word(reported: t.Any) -> str | None:
+    """A power state as the schema spells it, if it is one of the schema's; None when the BMC gives none."""
+    if not isinstance(reported, str) or not reported.strip():
+        return None
+    return _BY_LOWER.get(reported.strip().lower(), reported)
+
 
 _FORCE_OFF = ("ForceOff",)
 _TURN_ON = ("On", "ForceOn", "PushPowerButton")

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import time
 import typing as t
-from urllib.parse import urlsplit
 
 from .._common.deadline import Deadline
+from .._common.errors import RackError
 from . import systems
 from .address import Address
 from .answer import Answer
@@ -18,6 +18,7 @@ from .http import Http, NoAnswer, verification
 
 ROOT = "/redfish/v1/"
 LOGOUT_SECONDS = 15.0
+MAX_PAGES = 50
 # Answers to a login that say "no sessions here", not "wrong password".
 NO_SESSIONS = (404, 405, 410, 501)
 
@@ -45,6 +46,7 @@ class Redfish:
         self.root: dict[str, t.Any] = {}
         self.system_path = ""
         self._base = ""
+        self._timeout = timeout
         self._username = username
         self._password = password
         self._session: str | None = None
@@ -92,10 +94,22 @@ class Redfish:
 
     def _confine(self, path: str) -> None:
         """No request ever goes below another system, whatever a link in the BMC's answers says."""
-        if not self._base or path.rstrip("/") == self._base or not path.startswith(self._base + "/"):
+        path = path.split("?")[0].rstrip("/")
+        if not self._base or not systems.is_below(path, self._base):
             return
-        if path != self.system_path and not path.startswith(self.system_path + "/"):
+        own = self.system_path.lower()
+        if not own or (path.lower() != own and not systems.is_below(path, own)):
             raise BmcError("bmc_bug", f"The BMC's answers lead to {path}, which belongs to another system.")
+
+    def pages(self, path: str, what: str) -> t.Iterator[dict[str, t.Any]]:
+        """The parts of a collection, following their links; a link back to a part already read ends it."""
+        page: str | None = path
+        read: list[str] = []
+        while page and page not in read and len(read) < MAX_PAGES:
+            read.append(page)
+            body = self.get(page, what).body
+            yield body
+            page = systems.next_page(body)
 
     # -- the system ---------------------------------------------------------------------------------------
 
@@ -103,15 +117,8 @@ class Redfish:
         """The paths of all systems, from the collection alone."""
         base = systems.path_of(self.root.get("Systems")) or "/redfish/v1/Systems"
         found: list[str] = []
-        page: str | None = base
-        for _unused in range(10):
-            body = self.get(page or base, "the list of systems").body
+        for body in self.pages(base, "the list of systems"):
             found += [path for path in systems.members(body, base) if path not in found]
-            page = body.get("Members@odata.nextLink")
-            if not isinstance(page, str):
-                break
-            parts = urlsplit(page)
-            page = parts.path + (f"?{parts.query}" if parts.query else "")
         self._base = base
         return found
 
@@ -198,7 +205,9 @@ class Redfish:
 
     def _relogin(self, answer: Answer) -> bool:
         """Once per task: a session that ended early (time-out, BMC restart) is replaced."""
-        if answer.status != 401 or self.auth != "session" or self._renewed:
+        if self.auth != "session" or self._renewed:
+            return False
+        if answer.status != 401 and not (answer.status == 403 and answer.says("NoValidSession")):
             return False
         self._renewed = True
         self._session = None
@@ -209,13 +218,14 @@ class Redfish:
         return True
 
     def _logout(self) -> None:
-        """Close the session, also after the task's own deadline; a failure is only worth a warning."""
+        """Close the session, for which the time of one request is left after the task's own deadline; a failure is
+        only worth a warning."""
         if self._session:
-            self.http.deadline = Deadline(LOGOUT_SECONDS)
+            self.http.deadline = Deadline(min(LOGOUT_SECONDS, self._timeout))
             for attempt in range(2):
                 try:
                     answer = self.http.write("DELETE", self._session, None)
-                except (NoAnswer, BmcError):
+                except (NoAnswer, RackError):  # a deadline too
                     answer = None
                 if answer is not None and (answer.status < 500 or answer.status == 501):
                     break

@@ -33,8 +33,7 @@ class Reset:
 
     def read(self, patient: bool = True) -> str | None:
         self.system = self.client.read_system(tries=4 if patient else 1).body
-        state = self.system.get("PowerState")
-        return state if isinstance(state, str) and state else None
+        return pp.state_word(self.system.get("PowerState"))
 
     def signs(self) -> tuple[t.Any, ...]:
         progress, oem = self.system.get("BootProgress"), self.system.get("Oem")

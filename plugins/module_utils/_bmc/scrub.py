@@ -28,6 +28,7 @@ def forms(username: str | None, secrets: t.Iterable[str | None]) -> list[str]:
 def scrub(value: t.Any, secrets: t.Sequence[str]) -> t.Any:
     """A copy of ``value`` with every secret in every string (keys too) replaced by :data:`MASK`."""
     if isinstance(value, str):
+        value = value.encode("utf-8", "replace").decode()  # half a surrogate pair from a BMC breaks callbacks
         for secret in secrets:
             value = value.replace(secret, MASK)
         return value

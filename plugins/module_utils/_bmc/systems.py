@@ -23,9 +23,14 @@ def path_of(link: t.Any) -> str | None:
     """The path in a Redfish link ({"@odata.id": …}), without host, fragment and trailing slash."""
     if isinstance(link, dict):
         link = link.get("@odata.id") or link.get("href")
-    if not isinstance(link, str) or not link.strip():
+    return _path(link) if isinstance(link, str) else None
+
+
+def _path(link: str) -> str | None:
+    try:
+        return urlsplit(link.strip()).path.rstrip("/") or None
+    except ValueError:  # "http://[": no URL, so no link
         return None
-    return urlsplit(link.strip()).path.rstrip("/") or None
 
 
 def members(collection: dict[str, t.Any], base: str) -> list[str]:
@@ -34,9 +39,26 @@ def members(collection: dict[str, t.Any], base: str) -> list[str]:
     listed = collection.get("Members")
     for link in listed if isinstance(listed, list) else []:
         path = path_of(link)
-        if path and path not in found and path.startswith(base + "/") and "/" not in path[len(base) + 1 :]:
+        if path and path not in found and is_below(path, base) and "/" not in path[len(base) + 1 :]:
             found.append(path)
     return found
+
+
+def is_below(path: str, base: str) -> bool:
+    """Whether ``path`` lies below ``base``; iLO spells its own links now /Systems/1, now /systems/1."""
+    return path.lower().startswith(base.lower() + "/")
+
+
+def next_page(collection: dict[str, t.Any]) -> str | None:
+    """The path (and query) of the next part of a collection that comes in parts."""
+    link = collection.get("Members@odata.nextLink") or collection.get("@odata.nextLink")
+    if isinstance(link, dict):
+        link = link.get("@odata.id")
+    path = _path(link) if isinstance(link, str) else None
+    if not path:
+        return None
+    query = urlsplit(link.strip()).query
+    return f"{path}?{query}" if query else path
 
 
 def system_id_of(path: str) -> str:
@@ -52,7 +74,7 @@ def choose(paths: t.Sequence[str], wanted: str | None) -> str:
     ids = [system_id_of(path) for path in paths]
     if wanted:
         for path, found in zip(paths, ids):
-            if wanted in (found, path) or wanted.rstrip("/") == path:
+            if wanted in (found, path) or (path_of(wanted) or "").lower() == path.lower():
                 return path
         raise BmcError(
             "invalid", f"system_id: this BMC has no system {wanted!r}. It has: {_listed(ids)}.", system_ids=ids
