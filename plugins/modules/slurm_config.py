@@ -117,8 +117,13 @@ options:
     description:
       - How a change reaches the controller. V(auto) takes what the version and the change need.
       - V(reconfigure) is refused where it would kill the controller.
+      - With V(dynamic), new nodes stand in no file and make themselves known (C(slurmd -Z) with what RV(joining) says),
+        so that the controller is neither restarted nor reconfigured for them. O(slurm_conf) must give C(MaxNodeCount)
+        room for them, without a topology, and the nodes must have the same GPUs.
+      - V(auto) takes this way before Slurm 24.11 where all of that holds, also of the controller that runs, and
+        nothing else asks for a restart.
     type: str
-    choices: [auto, reconfigure, restart]
+    choices: [auto, dynamic, reconfigure, restart]
     default: auto
   service:
     description: The controller's systemd unit.
@@ -177,6 +182,11 @@ drained:
   type: list
   elements: str
   returned: success
+joining:
+  description: Of the nodes given, those that make themselves known, each with what slurmd's C(--conf) must say.
+  type: dict
+  returned: success
+  sample: {gpu002: "Sockets=2 CoresPerSocket=48 ThreadsPerCore=2 RealMemory=1900000 Gres=gpu:h200:8 State=DRAIN"}
 removed:
   description: Nodes that were removed.
   type: list
@@ -233,7 +243,7 @@ def argument_spec():
         "topology": {"type": "str", "choices": ["tree", "none"], "default": "none"},
         "memory_margin": {"type": "float", "default": 0.05},
         "run_id": {"type": "str", "required": True},
-        "strategy": {"type": "str", "choices": ["auto", "reconfigure", "restart"], "default": "auto"},
+        "strategy": {"type": "str", "choices": ["auto", "dynamic", "reconfigure", "restart"], "default": "auto"},
         "service": {"type": "str", "default": "slurmctld"},
         "timeout": {"type": "float", "default": 60},
     }

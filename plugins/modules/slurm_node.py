@@ -56,6 +56,12 @@ options:
         one speaks, and is waited out.
     type: bool
     default: false
+  dynamic:
+    description:
+      - With O(state=present), whether the node makes itself known (C(slurmd -Z)). A node that the controller does not
+        know is then waited for.
+    type: bool
+    default: false
   wait:
     description: Seconds for the whole, waiting for a controller that is away included.
     type: float
@@ -251,6 +257,7 @@ def argument_spec():
         "gres": {"type": "str"},
         "restarted_from": {"type": "str"},
         "was_invalid": {"type": "bool", "default": False},
+        "dynamic": {"type": "bool", "default": False},
         "wait": {"type": "float", "default": 120},
         "wait_for_jobs": {"type": "bool", "default": False},
         "foreign_drain": {"type": "str", "choices": ["fail", "keep"], "default": "fail"},

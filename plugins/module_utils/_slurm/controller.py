@@ -16,7 +16,7 @@ import typing as t
 from .._common import atomic
 from .._common.deadline import Deadline
 from .._common.errors import InvalidInput, RackError
-from . import conf, hostlist, plan, reason, registry, render, strategy, trial
+from . import conf, dynamic, hostlist, plan, reason, registry, render, strategy, trial
 from .scontrol import ControllerAway, Scontrol
 from .service import Service
 
@@ -33,6 +33,7 @@ class Result(t.NamedTuple):
     version: str
     files: dict[str, tuple[bytes | None, bytes]]
     warnings: list[str]
+    joining: dict[str, str]  # what slurmd of each node that joins by itself is started with
 
 
 class Controller:
@@ -53,17 +54,19 @@ class Controller:
     def _apply(self, wanted: plan.Wanted, gate: str, how: str, check_mode: bool) -> Result:
         version = self.scontrol.version()
         old = registry.load(atomic.read_or_none(os.path.join(wanted.folder, registry.NAME)))
-        made = plan.make(wanted, old, atomic.read_or_none)
+        plan.make(wanted, old, atomic.read_or_none)
         running = self.service.active()
         if running:
             self.scontrol.wait_alive(Deadline(self.timeout))
         known = {node.name: node for node in self.scontrol.nodes()} if running else {}
+        wanted = wanted._replace(joining=self._joining(wanted, old, known, running, how))
+        made = plan.make(wanted, old, atomic.read_or_none)
         changes = self._with_lost_nodes(made, known, running)
-        action = strategy.choose(changes, version, running, how)
+        action = strategy.choose(changes, version, running, "auto" if how == strategy.DYNAMIC else how)
         removed = [name for name in wanted.absent if name in old.nodes]
         self._refuse_early(wanted, made, known, running, removed)
         ungated = [node.name for node in wanted.nodes if self._needs_drain(known.get(node.name))]
-        new = [name for name in made.nodes if name not in known and name not in old.nodes]
+        new = [name for name in made.listed if name not in known and name not in old.nodes]
         differing = {
             name: (made.old_files.get(name), content)
             for name, content in made.files.items()
@@ -73,17 +76,58 @@ class Controller:
         if not check_mode and action != strategy.NONE:
             warnings = self._prove(wanted, made)
             self._change(wanted, made, gate, new, action)
+        moved = {name: node for name, node in made.nodes.items() if node.dynamic} != {
+            name: node for name, node in old.nodes.items() if node.dynamic
+        }
+        if not check_mode:
+            self._forget([name for name in removed if old.nodes[name].dynamic and name in known])
+            if moved:
+                _install(wanted.folder, {registry.NAME: registry.dump(_registry(made))})
         drained = sorted({*new, *ungated})
         pushed = action == strategy.RESTART and any(node.registered for node in known.values())
         if not check_mode:
             self._drain(drained, gate)
             pushed = pushed and self._push()
-        changed = action != strategy.NONE or bool(ungated)
-        return Result(changed, action, pushed, changes, drained, removed, str(version), differing, warnings)
+        changed = action != strategy.NONE or bool(ungated) or moved
+        joining = {
+            node.name: dynamic.slurmd_conf(made.nodes[node.name])
+            for node in wanted.nodes
+            if made.nodes[node.name].dynamic
+        }
+        return Result(changed, action, pushed, changes, drained, removed, str(version), differing, warnings, joining)
+
+    def _joining(
+        self,
+        wanted: plan.Wanted,
+        old: registry.Registry,
+        known: t.Mapping[str, t.Any],
+        running: bool,
+        how: str,
+    ) -> frozenset[str]:
+        """The new nodes that shall make themselves known: all of them or none."""
+        new = frozenset(node.name for node in wanted.nodes if node.name not in old.nodes and node.name not in known)
+        if not new or how not in (strategy.AUTO, strategy.DYNAMIC):
+            return frozenset()
+        lacking = dynamic.missing(wanted.slurm_conf, wanted.topology, plan.merge(wanted, old).values())
+        lacking += dynamic.named(wanted.partitions, new)
+        if how == strategy.DYNAMIC:
+            if lacking:
+                dynamic.refuse(lacking)
+            return new
+        if lacking or not running or self.scontrol.version().reconfigure_takes_nodes:
+            return frozenset()
+        made = plan.make(wanted._replace(joining=new), old, atomic.read_or_none)
+        fits = dynamic.fits(self.scontrol.config(), len({*known, *made.nodes}))
+        changes = self._with_lost_nodes(made, known, running)
+        return new if fits and dynamic.pays(changes, self.scontrol.version()) else frozenset()
+
+    def _forget(self, names: t.Iterable[str]) -> None:
+        for name in names:
+            self.scontrol.delete_node(name)
 
     @staticmethod
     def _with_lost_nodes(made: plan.Plan, known: t.Mapping[str, t.Any], running: bool) -> list[str]:
-        lost = running and any(name not in known for name in made.nodes)
+        lost = running and any(name not in known for name in made.listed)
         return ["node_set", *made.changes] if lost and "node_set" not in made.changes else made.changes
 
     @staticmethod
@@ -124,7 +168,7 @@ class Controller:
         """Install, act, prove; the old files and the old controller come back when the proof fails."""
         gated = dict(made.files)
         gated[plan.NODES] = render.nodes_conf(
-            list(made.nodes.values()), made.partitions, dict.fromkeys(new, gate)
+            list(made.listed.values()), made.partitions, dict.fromkeys(new, gate), made.by_feature
         ).encode()
         before = {**made.old_files, registry.NAME: atomic.read_or_none(os.path.join(wanted.folder, registry.NAME))}
         try:
@@ -132,8 +176,7 @@ class Controller:
             self._act(action)
             self._check_after(made)
             _install(wanted.folder, {plan.NODES: made.files[plan.NODES]})
-            done = registry.Registry(made.nodes, registry.digest(made.files))
-            _install(wanted.folder, {registry.NAME: registry.dump(done)})
+            _install(wanted.folder, {registry.NAME: registry.dump(_registry(made))})
         except (RackError, OSError) as exc:
             self._undo(wanted.folder, before, action, exc)
 
@@ -170,7 +213,7 @@ class Controller:
     def _problems_after(self, made: plan.Plan) -> list[str]:
         known = {node.name: node for node in self.scontrol.nodes()}
         problems = []
-        for name, node in made.nodes.items():
+        for name, node in made.listed.items():
             if name not in known:
                 problems.append(
                     f"{name}: slurmctld started without it; its log tells why (a name that does not resolve?)"
@@ -183,7 +226,7 @@ class Controller:
                 problems.append(f"partition {item.name} is not there")
                 continue
             members = set(hostlist.expand(there[item.name].get("Nodes", "")))
-            lacking = [name for name in item.nodes or made.nodes if name not in members]
+            lacking = [name for name in item.nodes or made.listed if name not in members]
             if lacking:
                 names = hostlist.compress(lacking)
                 problems.append(f"partition {item.name} lacks {names}; give it `Nodes={render.NODESET}`")
@@ -228,6 +271,10 @@ class Controller:
         """Set the gate by name too: it then also stands in the controller's saved state."""
         for name in names:
             self.scontrol.update_node(name, "DRAIN", gate)
+
+
+def _registry(made: plan.Plan) -> registry.Registry:
+    return registry.Registry(made.nodes, registry.digest(made.files))
 
 
 def _install(folder: str, files: t.Mapping[str, bytes]) -> None:

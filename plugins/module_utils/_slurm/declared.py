@@ -31,6 +31,7 @@ class Declared(t.NamedTuple):
     gpus: int
     gpu_type: str
     features: tuple[str, ...]
+    dynamic: bool = False  # joined by itself; it stands in no file
 
     @property
     def gres(self) -> str:

@@ -30,6 +30,7 @@ class Request(t.NamedTuple):
     foreign_drain: str  # fail | keep
     restarted_from: str | None = None  # the slurmd start that a registration must be newer than
     was_invalid: bool = False  # an earlier slurmd was refused; that does not tell about the new one
+    dynamic: bool = False  # the node makes itself known; until then the controller does not know it
 
 
 class Outcome(t.NamedTuple):
@@ -52,8 +53,14 @@ def snapshot(scontrol: Scontrol, name: str, deadline: Deadline) -> Node | None:
 
 
 def foreign(node: Node) -> bool:
-    """Drained by a person or a program: neither by us, nor by slurmctld for hardware less than declared."""
-    return node.drained and _reason.parse(node.reason) is None and not _is_rejection(node.reason)
+    """Drained by a person or a program: neither by us, nor by slurmctld for hardware less than declared.
+
+    A dynamic node without a reason is drained by its own slurmd's command line, which is our gate; `scontrol` gives
+    no drain without a reason.
+    """
+    if not node.drained or (node.dynamic and not node.reason):
+        return False
+    return _reason.parse(node.reason) is None and not _is_rejection(node.reason)
 
 
 def _is_rejection(text: str | None) -> bool:
@@ -79,7 +86,12 @@ def present(scontrol: Scontrol, request: Request, check_mode: bool) -> Outcome:
     A drain of ours from an earlier run becomes this run's, so that this run's release ends it; nothing else changes.
     """
     deadline = Deadline(request.wait)
-    first = _must_exist(snapshot(scontrol, request.name, deadline), request.name)
+    first = snapshot(scontrol, request.name, deadline)
+    if first is None and request.dynamic:
+        if check_mode:
+            return Outcome(True, None, None)
+        first = _wait_known(scontrol, request, deadline)
+    first = _must_exist(first, request.name)
     node = first if check_mode else _wait_registered(scontrol, request, first, deadline)
     if foreign(node):
         return Outcome(False, first, node, _held(node))
@@ -102,19 +114,31 @@ def _has_spoken(node: Node, request: Request) -> bool:
     return node.registered and node.slurmd_start != request.restarted_from
 
 
+def _wait_known(scontrol: Scontrol, request: Request, deadline: Deadline) -> Node:
+    while True:
+        node = snapshot(scontrol, request.name, deadline)
+        if node is not None:
+            return node
+        if not deadline.pause(POLL):
+            raise _silent(request, "absent")
+
+
+def _silent(request: Request, state: str) -> DeadlineExceeded:
+    return DeadlineExceeded(
+        f"{request.name}: no slurmd registered within {request.wait:g} s (state {state}); look at "
+        "`journalctl -u slurmd -u munge` there: a munge key or clock that differs, or no way to the controller's "
+        "port, are the usual causes",
+        node=request.name,
+        state=state,
+    )
+
+
 def _wait_registered(scontrol: Scontrol, request: Request, node: Node, deadline: Deadline) -> Node:
     while not _has_spoken(node, request):
         if not deadline.pause(POLL):
             if node.invalid:
                 return node
-            raise DeadlineExceeded(
-                f"{request.name}: no slurmd registered within {request.wait:g} s (state {node.state}"
-                + (f", {node.reason}" if node.reason else "")
-                + "); look at `journalctl -u slurmd -u munge` there: a munge key or clock that differs, or no way to "
-                "the controller's port, are the usual causes",
-                node=request.name,
-                state=node.state,
-            )
+            raise _silent(request, f"{node.state}, {node.reason}" if node.reason else node.state)
         node = _must_exist(snapshot(scontrol, request.name, deadline), request.name)
     return node
 

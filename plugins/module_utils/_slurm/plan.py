@@ -10,7 +10,7 @@ import pathlib
 import typing as t
 
 from .._common.errors import InvalidInput
-from . import conf, declared, registry, render, topology
+from . import conf, declared, dynamic, registry, render, topology
 
 NODES, GRES, TOPOLOGY = "h200-rack-nodes.conf", "h200-rack-gres.conf", "h200-rack-topology.conf"
 OURS = (NODES, GRES, TOPOLOGY)
@@ -28,6 +28,7 @@ class Wanted(t.NamedTuple):
     device: str
     topology: str
     folder: str
+    joining: frozenset[str] = frozenset()  # new nodes that make themselves known instead of standing in the files
 
     @property
     def whole(self) -> bool:
@@ -40,31 +41,64 @@ class Plan(t.NamedTuple):
     files: dict[str, bytes]  # name in the folder → content, as it shall stay
     old_files: dict[str, bytes | None]
     changes: list[str]
+    by_feature: bool = False  # nodes may join by themselves
+
+    @property
+    def listed(self) -> dict[str, declared.Declared]:
+        """The nodes that stand in the files."""
+        return _listed(self.nodes)
+
+
+def _listed(nodes: t.Mapping[str, declared.Declared]) -> dict[str, declared.Declared]:
+    return {name: node for name, node in nodes.items() if not node.dynamic}
 
 
 def make(wanted: Wanted, old: registry.Registry, reader: t.Callable[[str], bytes | None]) -> Plan:
     """Everything that can be said without the controller. Raises :class:`InvalidInput`."""
     check_site(wanted)
     nodes = merge(wanted, old)
+    dynamic.refuse_other_hardware(old.nodes, nodes)
     partitions = render.read_partitions(wanted.partitions, nodes)
-    made = files(wanted, nodes, partitions)
-    check_topology(made, wanted, nodes)
+    by_feature = dynamic.prepared(wanted.slurm_conf, wanted.topology, nodes.values())
+    _check_dynamic(wanted, nodes, by_feature)
+    made = files(wanted, nodes, partitions, by_feature)
+    check_topology(made, wanted, _listed(nodes))
     before = {name: reader(os.path.join(wanted.folder, name)) for name in made}
-    return Plan(nodes, partitions, made, before, changes(before, made, old, nodes))
+    kinds = changes(before, made, registry.Registry(_listed(old.nodes), old.applied), _listed(nodes))
+    return Plan(nodes, partitions, made, before, kinds, by_feature)
+
+
+def _check_dynamic(wanted: Wanted, nodes: t.Mapping[str, declared.Declared], by_feature: bool) -> None:
+    """Nodes that joined by themselves must not lose what they stand on."""
+    joined = {name for name, node in nodes.items() if node.dynamic}
+    if not joined:
+        return
+    lacking = [] if by_feature else dynamic.missing(wanted.slurm_conf, wanted.topology, nodes.values())
+    lacking += dynamic.named(wanted.partitions, joined)
+    if lacking:
+        dynamic.refuse(lacking)
 
 
 def merge(wanted: Wanted, old: registry.Registry) -> dict[str, declared.Declared]:
     """The nodes that were registered before, with this call's added and removed."""
-    nodes = {**old.nodes, **{node.name: node for node in wanted.nodes}}
+    nodes = dict(old.nodes)
+    for node in wanted.nodes:
+        before = old.nodes.get(node.name)
+        nodes[node.name] = node._replace(dynamic=before.dynamic if before else node.name in wanted.joining)
     for name in wanted.absent:
         nodes.pop(name, None)
     return dict(sorted(nodes.items()))
 
 
-def files(wanted: Wanted, nodes: dict[str, declared.Declared], partitions: list[render.Partition]) -> dict[str, bytes]:
-    listed = list(nodes.values())
-    made = {NODES: render.nodes_conf(listed, partitions)}
-    made[GRES] = render.gres_conf(listed, wanted.detect, wanted.device)
+def files(
+    wanted: Wanted,
+    nodes: dict[str, declared.Declared],
+    partitions: list[render.Partition],
+    by_feature: bool = False,
+) -> dict[str, bytes]:
+    listed = list(_listed(nodes).values())
+    made = {NODES: render.nodes_conf(listed, partitions, by_feature=by_feature)}
+    made[GRES] = render.gres_conf(list(nodes.values()), wanted.detect, wanted.device, unnamed=by_feature)
     if wanted.topology == "tree":
         made[TOPOLOGY] = render.topology_conf(listed)
     if wanted.whole:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import typing as t
 
 from .._common.errors import InvalidInput
-from . import hostlist, topology
+from . import dynamic, hostlist, topology
 from .declared import Declared
 
 HEADER = "# Written by h200.rack from its inventory; changes made here are lost.\n"
@@ -43,18 +43,25 @@ def _value(value: t.Any) -> str:
 
 
 def nodes_conf(
-    nodes: t.Sequence[Declared], partitions: t.Sequence[Partition], gate: t.Mapping[str, str] | None = None
+    nodes: t.Sequence[Declared],
+    partitions: t.Sequence[Partition],
+    gate: t.Mapping[str, str] | None = None,
+    by_feature: bool = False,
 ) -> str:
     """Node, node set and partition lines. ``gate`` maps names to the reason with which they come up drained.
+
+    ``by_feature`` opens the node set for nodes that join by themselves.
 
     The gate lasts for one start of the controller only: a State=DRAIN left in the file would drain a released
     node again at every later start.
     """
     gate = gate or {}
     lines = [_node_line(node, gate.get(node.name)) for node in nodes]
-    if nodes:
-        lines.append(f"NodeSet={NODESET} Nodes={hostlist.compress(node.name for node in nodes)}")
-    lines += [_partition_line(item) for item in partitions if not item.existing and (nodes or item.nodes)]
+    members = f" Nodes={hostlist.compress(node.name for node in nodes)}" if nodes else ""
+    members += f" Feature={dynamic.FEATURE}" if by_feature else ""
+    if members:
+        lines.append(f"NodeSet={NODESET}{members}")
+    lines += [_partition_line(item) for item in partitions if not item.existing and (members or item.nodes)]
     return HEADER + "".join(f"{line}\n" for line in lines)
 
 
@@ -73,20 +80,20 @@ def _partition_line(item: Partition) -> str:
     return f"PartitionName={item.name} Nodes={nodes}{options}"
 
 
-def gres_conf(nodes: t.Sequence[Declared], detect: str, file_pattern: str) -> str:
-    """gres.conf lines: ``detect`` is ``files``, ``nvml`` or ``nvidia``."""
+def gres_conf(nodes: t.Sequence[Declared], detect: str, file_pattern: str, unnamed: bool = False) -> str:
+    """gres.conf lines: ``detect`` is ``files``, ``nvml`` or ``nvidia``. ``unnamed`` ones hold for every node."""
     kinds: dict[tuple[int, str], list[str]] = {}
     for node in nodes:
         if node.gpus:
             kinds.setdefault((node.gpus, node.gpu_type), []).append(node.name)
     lines = []
     for (count, gpu_type), names in kinds.items():
-        where = f"NodeName={hostlist.compress(names)}"
+        where = "" if unnamed else f"NodeName={hostlist.compress(names)} "
         if detect == "files":
             device = file_pattern.replace("%", "0" if count == 1 else f"[0-{count - 1}]")
-            lines.append(f"{where} Name=gpu Type={gpu_type} File={device}")
+            lines.append(f"{where}Name=gpu Type={gpu_type} File={device}")
         else:
-            lines.append(f"{where} AutoDetect={detect} Name=gpu Type={gpu_type}")
+            lines.append(f"{where}AutoDetect={detect} Name=gpu Type={gpu_type}")
     return HEADER + "".join(f"{line}\n" for line in lines)
 
 

@@ -49,6 +49,7 @@ def _as_dict(result: Result, folder: str) -> dict[str, t.Any]:
         "changes": result.changes,
         "drained": result.drained,
         "removed": result.removed,
+        "joining": result.joining,
         "version": result.version,
         "files": sorted(os.path.join(folder, name) for name in result.files),
         "diff": [

@@ -25,6 +25,7 @@ def run(params: t.Mapping[str, t.Any], command: Run, check_mode: bool) -> dict[s
         foreign_drain=params["foreign_drain"],
         restarted_from=params["restarted_from"],
         was_invalid=params["was_invalid"],
+        dynamic=params["dynamic"],
     )
     if params["run_id"] is not None:
         reason.make(params["run_id"], params["reason"])

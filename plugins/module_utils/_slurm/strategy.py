@@ -11,6 +11,8 @@ from .._common.errors import RackError
 from .versions import Version
 
 NONE, RECONFIGURE, RESTART, START = "none", "reconfigure", "restart", "start"
+# What may be asked for beside RECONFIGURE and RESTART.
+AUTO, DYNAMIC = "auto", "dynamic"
 
 # What changed → what it needs (before 24.11, from 24.11 on).
 # Node set: reconfigure kills slurmctld up to 23.11. Gres and topology: the plugins read them at start up to there.

@@ -61,7 +61,7 @@ def _run(controller, **given):
     params = {
         "name": "gpu001", "state": "present", "reason": "provisioning", "run_id": "run2", "gres": None, "wait": 0.01,
         "wait_for_jobs": False, "foreign_drain": "fail", "required": [], "records": [], "allow_simulated": False,
-        "restarted_from": None, "was_invalid": False, "boot_id": "b1",
+        "restarted_from": None, "was_invalid": False, "boot_id": "b1", "dynamic": False,
     }  # fmt: skip
     check_mode = given.pop("check_mode", False)
     return run_node.run({**params, **given}, controller, check_mode)
@@ -133,6 +133,34 @@ def test_waiting_for_jobs_ends_at_the_deadline_with_the_node_drained():
     with pytest.raises(DeadlineExceeded, match="still runs 1 job"):
         _run(controller, state="drained", wait_for_jobs=True)
     assert "DRAIN" in controller.state
+
+
+def test_a_node_that_makes_itself_known_is_waited_for():
+    controller = Controller("IDLE+DRAIN+DYNAMIC_NORM", "")
+    controller.there = False
+    asked = []
+
+    def command(argv):
+        asked.append(argv)
+        controller.there = len(asked) > 3
+        return controller(argv)
+
+    # Its own slurmd drained it, which leaves no reason: that gate is ours.
+    done = _run(command, dynamic=True, wait=10)
+    assert (done["changed"], done["reason"]) == (True, "h200.rack:run2:provisioning")
+
+
+def test_a_node_that_never_makes_itself_known_is_a_timeout():
+    controller = Controller()
+    controller.there = False
+    with pytest.raises(DeadlineExceeded, match="state absent"):
+        _run(controller, dynamic=True)
+
+
+def test_an_operators_drain_of_a_dynamic_node_is_theirs():
+    controller = Controller("IDLE+DRAIN+DYNAMIC_NORM", THEIRS)
+    assert _run(controller, dynamic=True)["held_by"]["user"] == "ann"
+    assert controller.updates == []
 
 
 def test_an_earlier_slurmd_is_not_taken_for_the_new_one():
@@ -235,6 +263,7 @@ RECORD = {
     "simulated": False,
     "reasons": [],
     "boot_id": "b1",
+    "dynamic": False,
 }
 
 
