@@ -159,14 +159,28 @@ attributes:
   platform:
     platforms: posix
 notes:
-  - Reasons that make RV(verdict) V(fail) are C(LAUNCH_FAILED), C(TIMEOUT), C(CRASHED), C(NCCL_ERROR), C(CUDA_ERROR),
-    C(TEST_ERROR), C(OUT_OF_MEMORY), C(GPUS_MISSING), C(EXIT_CODE), C(INCOMPLETE) (killed, cut, rows missing),
-    C(SWEEP_SHORTENED) (GPU memory), C(SIZE_MISSING), C(NOT_ONE_JOB) (every process ran alone), C(RANKS), C(HOSTS),
-    C(WRONG_GPU), C(WRONG_COLLECTIVE), C(NOT_VALIDATED), C(INCONSISTENT) (figures that do not fit together),
-    C(WRONG_RESULTS), C(NVLS_ABSENT) (a ring's figure where NVLink SHARP was to be), C(NIC_PATH_SLOW) and C(BUSBW_LOW).
-  - Reasons that make it V(not_run) are C(CHECK_MODE), C(NO_RESULT) (empty, or output of another program), C(MASKED) (a
-    document's template), C(TOOL_MISSING), C(STALE_JSON) (an older file under the name that was asked for),
-    C(NO_REFERENCE) (sound, its speed not judged), C(SIZE_TOO_SMALL), C(RANKS_UNKNOWN) and C(HOSTS_UNKNOWN).
+  - Every reason carries a hint for its case. The codes are stable; what to do about each stands here.
+  - It did not run. V(not_run) by C(CHECK_MODE); C(TOOL_MISSING) (install what the hint names); C(NO_RESULT) (empty, or
+    another program's output; judge the log of the test); C(MASKED) (a document's template; measure); C(STALE_JSON) (the
+    file was there before and a later run wrote another; use a fresh directory).
+  - It ran and cannot be judged. V(not_run) by C(NO_REFERENCE) (sound, but no figure is known for this profile, number
+    of GPUs or type; give O(profile) or O(reference)); C(SIZE_TOO_SMALL) (latency, not bandwidth; raise O(max_bytes));
+    C(RANKS_UNKNOWN) and C(HOSTS_UNKNOWN) (the log names none; keep its beginning).
+  - It did not end well. V(fail) by C(LAUNCH_FAILED) (hosts, slots, paths, libraries, login); C(TIMEOUT) (most often one
+    NIC or one GPU; try pairs); C(CRASHED) (kernel log of the node); C(NCCL_ERROR) (again with C(NCCL_DEBUG=WARN), read
+    the first complaint); C(CUDA_ERROR) (driver, fabric manager, Xids); C(TEST_ERROR); C(OUT_OF_MEMORY) (other processes
+    on the GPUs); C(GPUS_MISSING) (run M(h200.rack.gpu_probe)); C(EXIT_CODE) (a whole table, and an error all the same);
+    C(MIN_BW_FAILED) (C(NCCL_TESTS_MIN_BW) is set and not reached).
+  - The log is not whole. V(fail) by C(INCOMPLETE) (killed, cut, rows missing or altered; run it again);
+    C(SWEEP_SHORTENED) (GPU memory cut the sweep; ask for less); C(SIZE_MISSING) (the judged size was not run).
+  - It is not the job that was meant. V(fail) by C(NOT_ONE_JOB) (every process ran alone; build with C(MPI=1), check
+    C(--mpi)); C(RANKS) and C(HOSTS) (fewer, more or others than expected, or two ranks on one GPU); C(WRONG_GPU);
+    C(WRONG_COLLECTIVE); C(NOT_VALIDATED) (run with C(-c 1)); C(INCONSISTENT) (figures that do not fit together).
+  - The hardware, or what is set on it. V(fail) by C(WRONG_RESULTS) (take the node out, find the GPU or link by halves);
+    C(NVLS_ABSENT) (a ring's figure where NVLink SHARP was to be; C(NCCL_ALGO) or C(NCCL_NVLS_ENABLE) is set, or the
+    fabric manager was restarted; reboot); C(NIC_PATH_SLOW) (NIC, cable, rail or GPUDirect; ports, then pairs with
+    C(NCCL_ALGO=RING)); C(BUSBW_LOW) (NVLinks, clocks, heat, other processes).
+  - RV(notes) have codes as well. They do not change the verdict.
 seealso:
   - module: h200.rack.gpu_probe
 """

@@ -5,12 +5,17 @@
 
 from __future__ import annotations
 
+import collections
 import json
 import math
 import re
 import typing as t
 
 from .nccl_model import Device, Log, Parameters, Row, Side, Table, Trouble
+
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"?|[{}\[\],]', re.S)
+_CLOSED_BY = {"{": "}", "[": "]"}
+_DEEPEST = 32
 
 
 def looks_like_json(text: str) -> bool:
@@ -61,28 +66,31 @@ def _load(text: str) -> tuple[t.Optional[dict[str, t.Any]], bool]:
 
 
 def _mended(text: str) -> t.Any:
+    """Cut back to the last place that can be closed. Per-iteration times make such files megabytes: one pass."""
     cut = re.sub(r'"env"\s*:\s*\[.*?\](?=\s*[,}])', '"env":[]', text, flags=re.S).rstrip()
-    for _depth in range(64):
-        stack: list[str] = []
-        inside = escaped = False
-        for char in cut:
-            if escaped:
-                escaped = False
-            elif char == "\\":
-                escaped = inside
-            elif char == '"':
-                inside = not inside
-            elif not inside and char in "{[":
-                stack.append("}" if char == "{" else "]")
-            elif not inside and char in "}]" and stack:
-                stack.pop()
-        try:
-            return json.loads(cut + ('"' if inside else "") + "".join(reversed(stack)))
-        except (ValueError, RecursionError):
-            shorter = max(cut.rfind(","), cut.rfind("{"), cut.rfind("["))
-            if shorter <= 0:
+    stack: list[str] = []
+    # Where to cut, and what closes it there.
+    places: collections.deque[tuple[int, str]] = collections.deque(maxlen=16)
+    end = ""
+    for token in _TOKEN.finditer(cut):
+        mark = token.group()
+        if mark[0] == '"':
+            end = "" if len(mark) > 1 and mark.endswith('"') else '"'
+        elif mark in _CLOSED_BY:
+            stack.append(_CLOSED_BY[mark])
+            if len(stack) > _DEEPEST:
                 return None
-            cut = cut[: shorter + (cut[shorter] != ",")] if shorter < len(cut) - 1 else cut[:shorter]
+            places.append((token.end(), "".join(reversed(stack))))
+        elif mark == ",":
+            places.append((token.start(), "".join(reversed(stack))))
+        elif stack:
+            stack.pop()
+    places.append((len(cut), end + "".join(reversed(stack))))
+    for at, closing in reversed(places):
+        try:
+            return json.loads(cut[:at] + closing)
+        except (ValueError, RecursionError):
+            continue
     return None
 
 

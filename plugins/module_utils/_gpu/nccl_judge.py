@@ -6,79 +6,17 @@
 from __future__ import annotations
 
 import collections
-import dataclasses
-import statistics
+import math
 import typing as t
 
 from . import nccl_figures as figures
-from . import nccl_reference as references
-from .checks import FAIL, NOT_RUN, PASS
-from .nccl_model import Log, Row, Table
-from .nccl_reasons import HINTS, Reason
+from .nccl_model import Log, Table
+from .nccl_reasons import HINTS
+from .nccl_speed import Speed, speed
+from .nccl_verdict import Expectation, Judgement
 
-# No system is this much faster than its reference: the figures are not what they seem.
-_TOO_GOOD = 1.25
-# In-place much slower than out-of-place is unusual.
-_IN_PLACE = 0.85
-
-
-@dataclasses.dataclass
-class Expectation:
-    """What the caller wants the log to show. None: not said."""
-
-    profile: t.Optional[t.Mapping[str, t.Any]] = None
-    ranks: t.Optional[int] = None
-    hosts: t.Optional[t.Union[int, t.Sequence[str]]] = None
-    at_size: t.Optional[int] = None
-    reference: t.Optional[float] = None
-    min_utilization: t.Optional[float] = None
-    require_validation: bool = True
-    collective: t.Optional[str] = None
-    max_bytes: t.Optional[int] = None
-    ring: bool = False
-    loopback: bool = False
-
-    @property
-    def gpus(self) -> int:
-        return int(((self.profile or {}).get("gpu") or {}).get("count") or 0)
-
-    @property
-    def host_count(self) -> t.Optional[int]:
-        return self.hosts if self.hosts is None or isinstance(self.hosts, int) else len(self.hosts)
-
-
-@dataclasses.dataclass
-class Judgement:
-    verdict: str = NOT_RUN
-    reasons: list[Reason] = dataclasses.field(default_factory=list)
-    notes: list[dict[str, str]] = dataclasses.field(default_factory=list)
-    collective: t.Optional[str] = None
-    ranks: t.Optional[int] = None
-    ranks_basis: str = ""
-    hosts: list[str] = dataclasses.field(default_factory=list)
-    models: list[str] = dataclasses.field(default_factory=list)
-    rows: list[Row] = dataclasses.field(default_factory=list)
-    wrong: t.Optional[int] = None
-    validated: bool = False
-    complete: bool = False
-    at_size: t.Optional[int] = None
-    busbw: t.Optional[float] = None
-    in_place_busbw: t.Optional[float] = None
-    peak_busbw: t.Optional[float] = None
-    printed_avg: t.Optional[float] = None
-    utilization: t.Optional[dict[str, t.Any]] = None
-
-    def add(self, code: str, hint: str = "") -> None:
-        if code not in [reason.code for reason in self.reasons]:
-            self.reasons.append(Reason(code, hint or HINTS.get(code, "")))
-
-    def note(self, code: str, hint: str) -> None:
-        self.notes.append({"code": code, "hint": hint})
-
-    def finish(self) -> Judgement:
-        verdicts = {reason.verdict for reason in self.reasons}
-        self.verdict = FAIL if FAIL in verdicts else NOT_RUN if NOT_RUN in verdicts else PASS
-        return self
+# Their in-place results are never validated.
+_NO_IN_PLACE = ("alltoall", "alltoallv", "sendrecv", "hypercube")
 
 
 def judge(log: Log, expect: Expectation) -> Judgement:
@@ -90,6 +28,9 @@ def judge(log: Log, expect: Expectation) -> Judgement:
     for trouble in log.troubles:
         # "Test failure" chains and the launcher's last words follow a first cause: that one is the reason.
         if trouble.code in ("TEST_ERROR", "CRASHED") and result.reasons:
+            continue
+        if trouble.survivable and any(table.ended and table.rows for table in log.tables):
+            result.note("COMPLAINT", trouble.text)
             continue
         result.add(trouble.code, f"{HINTS.get(trouble.code, '')}: {trouble.text}")
     if not any(table.begun for table in log.tables):
@@ -112,6 +53,8 @@ def _one_job(log: Log, expect: Expectation, result: Judgement) -> None:
         named = collections.Counter((device.rank) for device in table.devices)
         if named and max(named.values()) > 1:
             result.add("NOT_ONE_JOB", "the same rank is named more than once: built without MPI=1, or wrong --mpi")
+        if len({device.group for device in table.devices}) > 1:
+            result.add("NOT_ONE_JOB", "the ranks were split into groups: unset NCCL_TESTS_SPLIT and its mask")
         if table.rows and figures.one_rank(table):
             result.add("NOT_ONE_JOB", "bus bandwidth is 0: every process ran alone; build with MPI=1, check --mpi")
         ranks = {tag for tag in table.tags if tag.isdigit()}
@@ -124,28 +67,29 @@ def _one_job(log: Log, expect: Expectation, result: Judgement) -> None:
         result.add("NOT_ONE_JOB", f"{len(alone)} tests of one rank each: build with MPI=1, check --mpi")
 
 
-def _table(
-    log: Log, table: Table, expect: Expectation, result: Judgement
-) -> t.Optional[tuple[float, int, float, t.Optional[float], t.Optional[dict[str, t.Any]]]]:
+def _table(log: Log, table: Table, expect: Expectation, result: Judgement) -> t.Optional[Speed]:
     """Judge one test into ``result``; what its speed comes to, where that can be said."""
     collective = _collective(table, expect, result)
     result.collective = result.collective or collective
     result.rows += table.rows
     _complete(table, log, result)
-    _validated(table, expect, result)
+    _validated(table, collective, expect, result)
     ranks = _ranks(log, table, collective, expect, result)
     nodes = _hosts(table, ranks, expect, result)
     _models(table, expect, result)
+    _shared_gpus(table, result)
     sides = [side.busbw for row in table.rows for side in row.sides]
     if sides:
         result.peak_busbw = max(sides) if result.peak_busbw is None else max(result.peak_busbw, *sides)
     if result.printed_avg is None:
         result.printed_avg = table.average
     if table.average_ok is False:
-        result.note("MIN_BW_FAILED", "nccl-tests' own check of the average (NCCL_TESTS_MIN_BW) failed")
-    if not table.rows:
+        result.add(
+            "MIN_BW_FAILED", "the average is below what NCCL_TESTS_MIN_BW asks for, and the test ends with an error"
+        )
+    if not table.rows or figures.one_rank(table):
         return None
-    return _speed(log, table, collective, ranks, nodes, expect, result)
+    return speed(log, table, collective, ranks, nodes, expect, result)
 
 
 def _collective(table: Table, expect: Expectation, result: Judgement) -> t.Optional[str]:
@@ -198,12 +142,14 @@ def _missing_part(table: Table) -> t.Optional[str]:
     return None
 
 
-def _validated(table: Table, expect: Expectation, result: Judgement) -> None:
+def _validated(table: Table, collective: t.Optional[str], expect: Expectation, result: Judgement) -> None:
     if not table.rows:
         return
-    # In-place results of alltoall and sendrecv are never validated.
-    checked = all((row.out or row.sides[0]).wrong is not None for row in table.rows)
-    wrong = sum(int(side.wrong or 0) for row in table.rows for side in row.sides)
+    sides = [row.sides[:1] if collective in _NO_IN_PLACE else row.sides for row in table.rows]
+    checked = all(side.wrong is not None for row in sides for side in row)
+    if table.parameters is not None and table.parameters.validation is False:
+        checked = False
+    wrong = sum(math.ceil(abs(side.wrong or 0)) for row in table.rows for side in row.sides)
     result.validated = checked if result.wrong is None and not result.validated else checked and result.validated
     if checked:
         result.wrong = (result.wrong or 0) + wrong
@@ -229,6 +175,10 @@ def _ranks(
         numbers = {device.rank for device in table.devices}
         if numbers != set(range(listed)):
             result.add("RANKS", f"{max(numbers) + 1} ranks were started, {listed} are listed")
+    said = log.communicator_ranks
+    if listed and said and said != listed and len(log.tables) == 1:
+        code = "NOT_ONE_JOB" if said < listed else "RANKS"
+        result.add(code, f"{listed} ranks are listed, NCCL says that its communicator has {said}")
     if listed and computed and not computed.allows(listed):
         code = "NOT_ONE_JOB" if computed.high < listed else "INCONSISTENT"
         result.add(code, f"{listed} ranks are listed, the figures are those of {computed.likely}")
@@ -292,103 +242,14 @@ def _models(table: Table, expect: Expectation, result: Judgement) -> None:
         result.add("WRONG_GPU", f"different GPUs in one job: {', '.join(models)}")
 
 
-def _judged_rows(table: Table, expect: Expectation, result: Judgement) -> list[Row]:
-    """The rows at the judged size, of the type that references are known for."""
-    types = sorted({row.dtype for row in table.rows})
-    dtype = "float" if "float" in types else types[0]
-    if len(types) > 1:
-        result.note("SEVERAL_TYPES", f"{dtype} is judged, of {', '.join(types)}")
-    elif dtype != "float":
-        result.note("TYPE", f"{dtype} moves at other rates than the float that references are for")
-    rows = [row for row in table.rows if row.dtype == dtype and row.size > 0]
-    largest = max((row.size for row in rows), default=0)
-    wanted = expect.at_size or expect.max_bytes or largest
-    found = [row for row in rows if wanted * 0.99 <= row.size <= wanted]
-    if not found and rows:
-        result.add("SIZE_MISSING", f"no result for {wanted} bytes; the largest is {largest}")
-    return found
+def _shared_gpus(table: Table, result: Judgement) -> None:
+    """Two ranks on one GPU leave another GPU out of the test; MIG instances share theirs rightly.
 
-
-def _speed(
-    log: Log,
-    table: Table,
-    collective: t.Optional[str],
-    ranks: t.Optional[int],
-    nodes: t.Optional[int],
-    expect: Expectation,
-    result: Judgement,
-) -> t.Optional[tuple[float, int, float, t.Optional[float], t.Optional[dict[str, t.Any]]]]:
-    rows = _judged_rows(table, expect, result)
-    if not rows:
-        return None
-    size = rows[0].size
-    outs = [row.out.busbw for row in rows if row.out is not None]
-    ins = [row.inp.busbw for row in rows if row.inp is not None]
-    busbw = statistics.median(outs or ins)
-    in_place = statistics.median(ins) if ins else None
-    if not outs:
-        result.note("IN_PLACE_JUDGED", "the log has no out-of-place results")
-    elif in_place is not None and in_place < busbw * _IN_PLACE:
-        result.note("IN_PLACE_SLOW", f"in-place reaches {in_place:g} GB/s only")
-    trusted = ranks if result.ranks_basis == "listed" else None
-    if not all(figures.row_agrees(row, collective, trusted) for row in rows):
-        result.add("INCONSISTENT", f"time, size and bandwidths at {size} bytes do not fit together: a damaged log")
-    reference = _reference(log, collective, nodes, size, expect, result)
-    if reference is None or reference.too_small:
-        return busbw, size, busbw, in_place, None
-    share = busbw / reference.value if reference.value else 0.0
-    utilization = {"value": round(share, 4), "reference": round(reference.value, 2), "basis": reference.basis}
-    if busbw < reference.floor:
-        _slow(log, busbw, reference, expect, result)
-    elif expect.reference is None and share > _TOO_GOOD:
-        result.add("INCONSISTENT", f"{busbw:g} GB/s is more than this hardware can do: wrong profile, or no real run")
-    elif busbw < reference.warn:
-        result.note("BUSBW_MARGINAL", f"{busbw:g} GB/s passes, healthy nodes reach {reference.value:g}")
-    return share, size, busbw, in_place, utilization
-
-
-def _reference(
-    log: Log,
-    collective: t.Optional[str],
-    nodes: t.Optional[int],
-    size: int,
-    expect: Expectation,
-    result: Judgement,
-) -> t.Optional[references.Reference]:
-    if expect.reference is not None:
-        reference = references.given(expect.reference, expect.min_utilization)
-        return dataclasses.replace(reference, nodes=nodes or 1)
-    if expect.min_utilization == 0 and expect.profile is None:
-        return None
-    reference = None
-    if expect.profile is not None and collective and nodes:
-        ring = expect.ring or (log.algorithm or "").lower() == "ring"
-        reference = references.find(
-            expect.profile,
-            collective,
-            nodes,
-            size,
-            ring=ring,
-            loopback=expect.loopback,
-            min_utilization=expect.min_utilization,
-        )
-    if reference is None:
-        why = "give profile or reference" if expect.profile is None else "the profile has no figure for this: give one"
-        result.add("NO_REFERENCE", f"the result is sound, its speed was not judged: {why}")
-    elif reference.too_small:
-        result.add("SIZE_TOO_SMALL", f"{size} bytes tell of latency, not of bandwidth: test up to 8 GiB or more")
-    return reference
-
-
-def _slow(log: Log, busbw: float, reference: references.Reference, expect: Expectation, result: Judgement) -> None:
-    words = f"{busbw:g} GB/s, at least {reference.floor:.4g} needed ({reference.basis})"
-    if log.nvls_off and reference.nvls:
-        result.add("NVLS_ABSENT", f"{words}; NCCL says: {log.nvls_off}")
-    elif reference.ring is not None and 0.85 * reference.ring <= busbw <= 1.08 * reference.ring:
-        hint = "what a ring reaches: is NCCL_ALGO or NCCL_NVLS_ENABLE set, did the fabric manager restart? reboot"
-        result.add("NVLS_ABSENT", f"{words}; {hint}")
-    elif reference.nodes > 1 or expect.loopback:
-        hint = "a NIC, cable, rail or GPUDirect path is slow: gpu_probe ports, then pairs of nodes with NCCL_ALGO=RING"
-        result.add("NIC_PATH_SLOW", f"{words}; {hint}")
-    else:
-        result.add("BUSBW_LOW", f"{words}; NVLinks, clocks (power, heat), other processes on the GPUs?")
+    Without its domain, as older versions print it, the bus is the same for all GPUs of some virtual machines.
+    """
+    places = collections.Counter(
+        (device.host, device.bus) for device in table.devices if ":" in device.bus and "MIG" not in device.model
+    )
+    shared = [f"{host} [{bus}]" for (host, bus), count in places.items() if count > 1]
+    if shared and len({device.rank for device in table.devices}) == len(table.devices):
+        result.add("RANKS", f"several ranks on one GPU, others were left out: {', '.join(shared)}")

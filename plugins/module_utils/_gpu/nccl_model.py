@@ -45,6 +45,8 @@ class Device:
     host: str
     model: str
     device: t.Optional[int] = None
+    bus: str = ""
+    group: int = 0
 
 
 @dataclasses.dataclass
@@ -108,10 +110,11 @@ class Table:
 
 @dataclasses.dataclass(frozen=True)
 class Trouble:
-    """A line that tells of a failure."""
+    """A line that tells of a failure; a ``survivable`` one is also seen in runs that then went well."""
 
     code: str
     text: str
+    survivable: bool = False
 
 
 @dataclasses.dataclass

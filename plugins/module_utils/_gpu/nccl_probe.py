@@ -17,11 +17,12 @@ import uuid
 from ansible_collections.h200.rack.plugins.module_utils._common import profiles
 from ansible_collections.h200.rack.plugins.module_utils._common.errors import InvalidInput
 
-from . import limited, nccl_command, nccl_json, nccl_text
+from . import limited, nccl_command, nccl_json, nccl_text, nccl_wrapping
 from .collect import SIMULATED_MARKER
-from .nccl_judge import Expectation, Judgement, judge
+from .nccl_judge import judge
 from .nccl_model import Log, Row
 from .nccl_reasons import Reason
+from .nccl_verdict import Expectation, Judgement
 
 # What of a log a record keeps at most.
 _TAIL = 4000
@@ -36,7 +37,8 @@ def probe(params: t.Mapping[str, t.Any], check_mode: bool = False) -> dict[str, 
 
 
 def read_log(text: str) -> Log:
-    """Text or JSON, whichever it is."""
+    """Text or JSON, whichever it is, and however it was wrapped."""
+    text = nccl_wrapping.unwrapped(text)
     if nccl_json.looks_like_json(text):
         log = nccl_json.parse(text)
         if log.tables:
@@ -49,10 +51,10 @@ def _judge_given(params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
     stale = False
     if content is None:
         try:
-            content = pathlib.Path(str(path)).read_bytes().decode("utf-8", "replace")
+            content = nccl_wrapping.decoded(pathlib.Path(str(path)).read_bytes())
         except OSError as exc:
             raise InvalidInput(f"log: {path} cannot be read: {exc.strerror}", variable="log") from exc
-        stale = nccl_json.looks_like_json(content) and os.path.exists(f"{path}.0")
+        stale = nccl_json.looks_like_json(content.lstrip("\ufeff")) and os.path.exists(f"{path}.0")
     log = read_log(content)
     result = judge(log, _expectation(params, None))
     if stale:
@@ -175,6 +177,7 @@ def _expectation(params: t.Mapping[str, t.Any], request: t.Optional[nccl_command
         collective=request.collective if request is not None else params.get("collective"),
         max_bytes=request.max_bytes if request is not None else None,
         ring=algorithm.lower() == "ring",
+        own_run=request is not None,
         loopback=bool(params.get("loopback")),
     )
 

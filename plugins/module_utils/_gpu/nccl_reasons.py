@@ -61,6 +61,7 @@ CODES: dict[str, str] = {
     "WRONG_RESULTS": FAIL,
     "NVLS_ABSENT": FAIL,
     "NIC_PATH_SLOW": FAIL,
+    "MIN_BW_FAILED": FAIL,
     "BUSBW_LOW": FAIL,
 }
 

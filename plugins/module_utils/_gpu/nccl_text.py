@@ -9,8 +9,8 @@ import math
 import re
 import typing as t
 
-from .nccl_lines import Line, clean
-from .nccl_model import Device, Log, Parameters, Row, Side, Table
+from .nccl_lines import Line, clean, once
+from .nccl_model import Device, Log, Parameters, Row, Side, Table, Trouble
 from .nccl_troubles import trouble_of
 
 _PARAMETERS = re.compile(
@@ -18,7 +18,7 @@ _PARAMETERS = re.compile(
     r"(?:.*?validation:\s*(\d+))?"
 )
 _DEVICE = re.compile(
-    r"Rank\s+(\d+)\s+(?:Group\s+\d+\s+)?(?:Pid\s+\d+\s+)?on\s+(\S+)\s+device\s+(\d+)\s+\[[^\]]*\]\s*(.*?)\s*$"
+    r"Rank\s+(\d+)\s+(?:Group\s+(\d+)\s+)?(?:[A-Z]\w*\s+\d+\s+)*on\s+(\S+)\s+device\s+(\d+)\s+\[([^\]]*)\]\s*(.*?)\s*$"
 )
 _COLLECTIVE = re.compile(r"Collective test (starting|concluded):\s*(?:\S*/)?(\w+?)(?:_perf)?(?:\.exe)?\s*$")
 _PROGRAM = re.compile(r"(?:^|[\s/])(\w+)_perf(?:_mpi)?\b")
@@ -29,12 +29,14 @@ _BOUNDS = re.compile(r"Out of bounds values\s*:\s*(\d+)\s*(OK|FAILED)?")
 _AVERAGE = re.compile(r"Avg bus bandwidth\s*:\s*(\S+)\s*(OK|FAILED)?")
 _REDUCING = re.compile(r"Reducing maxBytes to\s+(\d+)")
 _ALGO = re.compile(r"NCCL_ALGO set by environment to\s+(\S+?)\.?\s*$")
+_ALGO_GIVEN = re.compile(r"\bNCCL_ALGO[=\s]\s*[\"']?([\w^:,;-]+)")
 _NRANKS = re.compile(r"\bnranks\s+(\d+)\b")
 _NVLS_OFF = re.compile(
     r"NCCL_NVLS_ENABLE set by environment to 0|NVLS multicast support is not available|NVLS: .*(?:disabled|failed)",
     re.I,
 )
-_MASK = re.compile(r"X{2,}(?:\.X+)?|x{3,}|\?{2,}|<[^>]+>|_{3,}")
+# What documents write in the place of figures.
+_MASK = re.compile(r"[XxNnYyZz?*#_~-]+(?:[.,][XxNnYyZz?*#_~-]+)?|<[^>]+>|[.…]+|TBD|TODO", re.I)
 _ELISION = re.compile(r"^(?:\[?\.{3,}\]?|\[?…\]?|⋮|<snip>|\[snip\]|\(\.\.\.\))$")
 _SIMULATED = re.compile(r"^#?\s*simulated\b", re.I)
 
@@ -49,7 +51,7 @@ def parse(text: str) -> Log:
     """Never raises, whatever ``text`` is."""
     log = Log(empty=not text.strip())
     reader = _Reader(log)
-    for line in clean(text):
+    for line in once(list(clean(text))):
         reader.take(line)
     reader.finish()
     return log
@@ -108,9 +110,9 @@ class _Reader:
         if device:
             self._new_if(bool(self.table.rows))
             self.table.devices.append(
-                Device(int(device.group(1)), device.group(2), device.group(4), int(device.group(3)))
+                Device(int(device[1]), device[3], device[6], int(device[4]), device[5], int(device[2] or 0))
             )
-            self.table.devices_cut = self.table.devices_cut or device.group(4).endswith("...")
+            self.table.devices_cut = self.table.devices_cut or device[6].endswith("...")
             return
         if re.match(r"(?:size\s+count|bytes\s+N)\s+type", text):
             self._new_if(bool(self.table.ended and self.table.rows))
@@ -150,8 +152,10 @@ class _Reader:
         if average:
             self.table.average = _number(average.group(1))
             self.table.average_ok = {"OK": True, "FAILED": False}.get(average.group(2) or "")
-            self.table.masked += bool(_MASK.search(average.group(1)))
+            self.table.masked += bool(_MASK.fullmatch(average.group(1)))
             return
+        if text.startswith("error: ") and self.table.ended:
+            self._add(Trouble("NCCL_ERROR", text[:300]))
         reducing = _REDUCING.search(text)
         if reducing:
             self.table.reduced_to = int(reducing.group(1))
@@ -174,23 +178,34 @@ class _Reader:
         program = _PROGRAM.search(text)
         if program and program.group(1) in COLLECTIVES:
             self.program = program.group(1)
+        given = _ALGO_GIVEN.search(text)
+        if given and not self.log.algorithm:
+            self.log.algorithm = given.group(1)
         self._trouble(text)
 
     def _trouble(self, text: str) -> bool:
         trouble = trouble_of(text)
-        if trouble and trouble.code not in [known.code for known in self.log.troubles]:
-            self.log.troubles.append(trouble)
+        if trouble:
+            self._add(trouble)
         return trouble is not None
+
+    def _add(self, trouble: Trouble) -> None:
+        """Of a kind the first counts, and one that cannot have been survived more than one that can."""
+        known = next((k for k, one in enumerate(self.log.troubles) if one.code == trouble.code), None)
+        if known is None:
+            self.log.troubles.append(trouble)
+        elif self.log.troubles[known].survivable and not trouble.survivable:
+            self.log.troubles[known] = trouble
 
     def _nccl(self, text: str) -> None:
         if self.fragment is not None:
             self.fragment = (self.fragment[0], self.fragment[1], True)
-        algo = _ALGO.search(text)
+        algo = _ALGO.search(text) if "NCCL_ALGO" in text else None
         if algo:
             self.log.algorithm = algo.group(1)
-        if self.log.nvls_off is None and _NVLS_OFF.search(text):
+        if self.log.nvls_off is None and "NVLS" in text and _NVLS_OFF.search(text):
             self.log.nvls_off = text[-200:]
-        ranks = _NRANKS.search(text)
+        ranks = _NRANKS.search(text) if "nranks" in text else None
         if ranks:
             self.log.communicator_ranks = max(self.log.communicator_ranks or 0, int(ranks.group(1)))
         if "NCCL WARN" in text and len(self.log.warnings) < 20:
@@ -198,7 +213,7 @@ class _Reader:
 
     def _row(self, line: Line) -> None:
         cells = line.text.split()
-        if any(_MASK.fullmatch(cell) for cell in cells):
+        if any(_MASK.fullmatch(cell) for cell in cells[3:]):
             self.table.masked += 1
             return
         if self.table.ended and self.table.columns and self.table.rows:

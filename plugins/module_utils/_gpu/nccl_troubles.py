@@ -19,7 +19,10 @@ _PATTERNS: tuple[tuple[str, str], ...] = (
         "NCCL_ERROR",
         r"(?:Test )?NCCL failure\b|ncclSystemError|ncclInternalError|ncclUnhandledCudaError|ncclRemoteError",
     ),
-    ("CUDA_ERROR", r"(?:Test )?Cuda failure\b|CUDA failure\b|CUDA driver version is insufficient|Test CUDA failure"),
+    (
+        "CUDA_ERROR",
+        r"(?:Test )?Cuda failure\b|CUDA driver version is insufficient|NVRM: Xid|has fallen off the bus",
+    ),
     ("TEST_ERROR", r"Test failure \S+:\d+"),
     ("LAUNCH_FAILED", r"There are not enough slots available|not enough slots"),
     (
@@ -29,8 +32,7 @@ _PATTERNS: tuple[tuple[str, str], ...] = (
         r"(?:_perf|srun|mpirun|mpiexec)\S*: (?:command not found|No such file or directory|not found)|"
         r"error while loading shared libraries|cannot open shared object file.*\n?.*_perf|"
         r"srun: (?:error: )?(?:Unable to (?:create step|allocate|confirm)|Invalid|Requested node|Job request|"
-        r"Unable to contact|Task launch .* failed|Application launch failed|Force Terminated)|"
-        r"(?:PMI\w*|pmix\S*).*(?:error|failed)|MPI_Init.*fail",
+        r"Unable to contact|Task launch .* failed|Application launch failed|Force Terminated)|MPI_Init.*fail",
     ),
     (
         "CRASHED",
@@ -41,11 +43,21 @@ _PATTERNS: tuple[tuple[str, str], ...] = (
     ),
 )
 _COMPILED = tuple((code, re.compile(pattern, re.I)) for code, pattern in _PATTERNS)
+# PMIx complains of locks, compression and plugins in jobs that run to their end.
+_SURVIVABLE = re.compile(r"(?:PMI\w*|pmix\S*).*(?:error|failed)", re.I)
+# No line without one of these words is a complaint; most lines have none.
+_WORDS = re.compile(
+    r"fail|error|kill|time|no(?:t| such| cuda| devices)|unable|cannot|lost|exit|signal|abort|cancel|memory|fault"
+    r"|dumped|invalid|request|slots|terminated|noticed|died|xid|fallen",
+    re.I,
+)
 
 
 def trouble_of(text: str) -> t.Optional[Trouble]:
     """What ``text`` complains of, if it does."""
+    if not _WORDS.search(text):
+        return None
     for code, pattern in _COMPILED:
         if pattern.search(text):
             return Trouble(code, text.strip()[:300])
-    return None
+    return Trouble("LAUNCH_FAILED", text.strip()[:300], True) if _SURVIVABLE.search(text) else None

@@ -136,3 +136,51 @@ def test_a_log_slowed_down_as_a_whole_never_passes(name, share):
             line = "  ".join(cells)
         out.append(line)
     assert judged("\n".join(out))["verdict"] != "pass"
+
+
+@quick
+@given(good_logs, st.data())
+def test_a_log_with_anything_uncompared_in_place_never_passes(name, data):
+    lines = GOOD[name].splitlines()
+    at = data.draw(st.sampled_from([k for k, line in enumerate(lines) if is_row(line)]))
+    lines[at] = lines[at].rstrip()[:-1] + "N/A"
+    assert judged("\n".join(lines))["verdict"] != "pass"
+
+
+@quick
+@given(good_logs, st.data())
+def test_noise_between_the_lines_of_a_good_log_does_not_fail_it(name, data):
+    noise = st.sampled_from(
+        [
+            "r09-n02:7010:7100 [2] NCCL INFO Channel 03/0 : 10[2] -> 2[2] [send] via NET/IB/2/GDRDMA",
+            "[1764500000.1] [r09-n01:7000 :0]  parser.c:2036 UCX  WARN  unused environment variables: UCX_HOME",
+            "",
+            "#",
+            "some words of a prolog",
+            "12 34",
+        ]
+    )
+    lines = GOOD[name].splitlines()
+    for _round in range(data.draw(st.integers(1, 12))):
+        lines.insert(data.draw(st.integers(0, len(lines))), data.draw(noise))
+    options = {"collective": "all_gather"} if "allgather" in name else {}
+    assert judged("\n".join(lines), **options)["verdict"] == "pass"
+
+
+@quick
+@given(good_logs, st.text(alphabet=" abcXYZ:|>#[]()<>-_.0123456789", max_size=30).map(lambda text: text + "| "))
+def test_no_prefix_makes_a_log_pass_that_lost_a_row(name, prefix):
+    lines = GOOD[name].splitlines()
+    at = next(k for k, line in enumerate(lines) if is_row(line))
+    del lines[at + 1]
+    assert judged("".join(f"{prefix}{line}\n" for line in lines))["verdict"] != "pass"
+
+
+@quick
+@given(good_logs, good_logs, st.data())
+def test_a_log_with_another_one_in_the_middle_of_its_table_never_passes(outer, inner, data):
+    lines = GOOD[outer].splitlines()
+    rows = [k for k, line in enumerate(lines) if is_row(line)]
+    at = data.draw(st.sampled_from(rows))
+    lines[at:at] = GOOD[inner].splitlines()
+    assert judged("\n".join(lines))["verdict"] != "pass"
