@@ -111,7 +111,7 @@ _SCHEMA: dict[str, t.Any] = {
     "cpu": {"sockets": _INT, "cores_per_socket": _INT, "threads_per_core": _INT},
     "memory_mib": _INT,
     "console": (list,),
-    "boot": {"ipxe_binary": (str,), "ipxe_build": (str,)},
+    "boot": {"ipxe_binary": (str,)},
     "nccl": {
         "nvls_gbs": _NUMBER,
         "nvls_floor_gbs": _NUMBER,

@@ -134,12 +134,10 @@ def _servers(node: Node, mirrors: t.Any, boot_servers: t.Any, problems: Problems
     node["boot_servers"] = [server["name"] for server in own_boot_servers]
     node["boot_urls"] = [server["url"] for server in own_boot_servers]
     usual = _BIOS_BINARY if node["boot_method"] == "bios_pxe" else _BINARY[node["arch"] or "x86_64"]
-    boot = (node["profile"] or {}).get("boot") or {}
-    asked = boot.get("ipxe_binary")
+    asked = ((node["profile"] or {}).get("boot") or {}).get("ipxe_binary")
     # The known profiles name the usual binary of x86_64, whatever firmware and processor the node has.
     node["own_binary"] = bool(asked) and asked not in (_BINARY["x86_64"], usual) and node["boot_method"] != "bios_pxe"
     node["ipxe_binary"] = asked if node["own_binary"] else usual
-    node["ipxe_build"] = boot.get("ipxe_build") or ""
     node["http_boot_uri"] = f"{own_boot_servers[0]['url']}/ipxe/{node['ipxe_binary']}" if own_boot_servers else None
 
 

@@ -29,7 +29,7 @@ def ipxe_node(
         "kernel_args": node["kernel_args"],
         "mirrors": list(node["mirrors"]),
     }
-    if node["ipxe_build"]:
+    if node.get("ipxe_build"):
         item["ipxe_build"] = node["ipxe_build"]
     if action not in RAMDISK_ACTIONS:
         return item

@@ -109,15 +109,6 @@ def test_an_arm_node_boots_the_binary_that_its_boot_server_has():
     assert "ipxe_binary" not in dhcp_hosts(plan, "boot01")[0]
 
 
-def test_the_script_of_a_node_is_rendered_for_the_build_of_its_profile():
-    rack = racks.Rack()
-    rack["gpu001"]["rack_profiles"] = {"ours": {"base": "h200_sxm", "boot": {"ipxe_build": "debian_2025"}}}
-    rack["gpu001"]["rack_profile"] = "ours"
-    nodes = make_plan(rack.hostvars, rack.groups)["nodes"]
-    assert ipxe_node(nodes["gpu001"], "local")["ipxe_build"] == "debian_2025"
-    assert "ipxe_build" not in ipxe_node(nodes["gpu002"], "local")
-
-
 def test_slurm_is_told_what_the_profile_says(plan):
     node = slurm_nodes(plan)[0]
     assert (node["name"], node["address"], node["profile"]["memory_mib"]) == ("gpu001", "10.20.0.11", 2000000)
