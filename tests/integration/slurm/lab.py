@@ -27,10 +27,8 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 CACHE = ROOT / ".cache" / "build" / "slurm"
-PACKAGES = (
-    "systemd,systemd-sysv,dbus,libpam-systemd,openssh-server,python3,python3-apt,iproute2,iputils-ping,procps,"
-    "ca-certificates,slurmctld,slurmd,slurm-client,munge"
-)
+DAEMONS = "systemd,systemd-sysv,dbus,openssh-server,python3,iproute2,procps,slurmctld,slurmd,slurm-client,munge"
+PACKAGES = f"{DAEMONS},libpam-systemd,python3-apt,iputils-ping,ca-certificates"
 OWN_MIRROR = pathlib.Path(__file__).resolve().parents[2] / "virtual_rack" / "scripts" / "own_mirror"
 NETWORK = os.environ.get("LAB_NETWORK", "10.20.9")
 GPUS = 8
@@ -43,20 +41,18 @@ def sh(*argv: str, check: bool = True, **more: object) -> subprocess.CompletedPr
     return done
 
 
-def base_root(suite: str) -> pathlib.Path:
-    """The container root of ``suite``, built once."""
-    root = CACHE / f"root-{suite}"
+def base_root(suite: str, name: str = "root", packages: str = PACKAGES) -> pathlib.Path:
+    """A root of ``suite`` with ``packages``, built once."""
+    root = CACHE / f"{name}-{suite}"
     if not (root / "usr/bin/munge").exists():
         CACHE.mkdir(parents=True, exist_ok=True)
-        part = CACHE / f"root-{suite}.part"
+        part = CACHE / f"{name}-{suite}.part"
         shutil.rmtree(part, ignore_errors=True)
         sh(
-            "nice",
-            "-n",
-            "10",
-            "mmdebstrap",
+            # Mounts of its own: what it cannot unmount goes with it.
+            *("unshare", "--mount", "nice", "-n", "10", "mmdebstrap"),
             "--variant=apt",
-            f"--include={PACKAGES}",
+            f"--include={packages}",
             "--dpkgopt=path-exclude=/usr/share/doc/*",
             "--dpkgopt=path-exclude=/usr/share/man/*",
             suite,
