@@ -69,5 +69,6 @@ def feature_table(user_builds: t.Mapping[str, t.Mapping[str, t.Any]] | None) -> 
 def lookup(table: t.Mapping[str, Build], name: str) -> Build:
     """The build ``name``; an unknown one is refused."""
     if name not in table:
-        raise InvalidInput(f"ipxe_build {name!r} is none of {', '.join(sorted(table))}; describe it in ipxe_builds")
+        known = ", ".join(sorted(table))
+        raise InvalidInput(f"ipxe_build {name!r} is none of {known}; describe it in ipxe_builds", code="build")
     return table[name]

@@ -45,6 +45,25 @@ def compose(params: t.Mapping[str, t.Any]) -> Composed:
     )
 
 
+def refusals(params: t.Mapping[str, t.Any]) -> list[dict[str, str]]:
+    """Which nodes' scripts would be refused, and why, with the code of the linter's first finding."""
+    try:
+        compose(params)
+    except InvalidInput:
+        found = [(item, _refusal({**params, "nodes": [item]})) for item in params["nodes"]]
+        return [{"node": item["name"], "code": code, "msg": msg} for item, (code, msg) in found if msg]
+    return []
+
+
+def _refusal(params: t.Mapping[str, t.Any]) -> tuple[str, str]:
+    try:
+        compose(params)
+    except InvalidInput as exc:
+        errors = [finding for finding in exc.details.get("lint", ()) if finding["severity"] == lint.ERROR]
+        return errors[0]["code"] if errors else exc.code, exc.msg
+    return "", ""
+
+
 def _lint_all(scripts: t.Sequence[render.Script], table: t.Mapping[str, builds.Build]) -> list[dict[str, t.Any]]:
     findings = []
     for script in scripts:
