@@ -24,9 +24,14 @@ class Outcome(t.NamedTuple):
     digest: str | None  # of the key that is there now; None before a key is made in check mode
 
 
-def ensure(path: str, content: str | None, owner: str, check_mode: bool) -> Outcome:
-    """``content`` is the key in Base64; without it a key that is there stays, and one is made when none is."""
+def ensure(path: str, content: str | None, owner: str, check_mode: bool, digest: str | None = None) -> Outcome:
+    """``content`` is the key in Base64; without it a key that is there stays, and one is made when none is.
+
+    ``digest`` is what the key must have; another one is refused before it replaces a good one.
+    """
     wanted = None if content is None else _decode(content)
+    if digest is not None and wanted is not None and _digest(wanted) != digest:
+        raise InvalidInput("content: the key has another digest than the cluster's; it was read from elsewhere or cut")
     there = atomic.read_or_none(path)
     changed = there is None if wanted is None else there != wanted
     account = _account(owner)
@@ -44,6 +49,17 @@ def ensure(path: str, content: str | None, owner: str, check_mode: bool) -> Outc
         os.chown(path, account.pw_uid, account.pw_gid)
         os.chmod(path, 0o400)
     return Outcome(changed or loose, _digest(key))
+
+
+def check_clock(now: float, reference: float | None, most: float) -> None:
+    """Refuse a clock that munge would refuse every credential for."""
+    if reference is not None and abs(now - reference) > most:
+        raise RackError(
+            f"this host's clock differs by {now - reference:+.0f} s from the one that it is compared with (at most "
+            f"{most:g} s); munge takes no credential that is 300 s off: synchronise the clocks of both, then run again",
+            code="clock_skew",
+            seconds=round(now - reference, 1),
+        )
 
 
 def _decode(content: str) -> bytes:
