@@ -11,6 +11,7 @@ import typing as t
 # (pattern of one word, code, severity, what is wrong)
 _TABLE: tuple[tuple[str, str, str, str], ...] = (
     (r"rd\.driver\.pre=.*vfio", "vfio_early", "error", "loads VFIO early, which takes the GPUs away from their driver"),
+    (r"rd\.driver\.pre=.*nvidia", "driver_early", "error", "wants the GPUs' driver in the ramdisk, which needs none"),
     (r"memmap=.*\$", "memmap", "error", "takes memory away from the kernel; large BARs are a firmware setting"),
     (r"nvidia\.modprobe=", "no_parameter", "error", "nvidia.modprobe is no parameter of any driver"),
     (r"(net\.ipv4\.)?tcp_window_scaling=", "no_parameter", "error", "is a sysctl and no kernel argument"),

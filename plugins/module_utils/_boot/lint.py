@@ -55,6 +55,9 @@ def lint(text: str, build: Build, build_name: str) -> list[Finding]:
     commands = [command for number, line in lines for command in _commands(number, line, found)]
     for command in commands:
         found += _check(command, labels, build, build_name)
+    if "${platform}" not in text:
+        found += _exits(commands)
+    found += _reboots(commands)
     found += _initrd_names(commands)
     found += _fetched_twice(commands)
     return sorted(found)
@@ -158,6 +161,23 @@ def _habits(number: int, verb: str, rest: t.Sequence[str]) -> t.Iterator[Finding
         yield Finding(number, "loads_ipxe", ERROR, message)
     if verb == "set" and rest[:1] == ["debug"]:
         yield Finding(number, "set_debug", ERROR, "set debug only stores a word; debugging is built in or not")
+
+
+def _exits(commands: t.Sequence[Command]) -> t.Iterator[Finding]:
+    """UEFI goes on to its next boot option only after a failure."""
+    for command in commands:
+        if command.words[:1] == ["exit"] and command.words[1:] in ([], ["0"]):
+            message = "on UEFI this leads to the firmware's menu; write iseq ${platform} efi && exit 1 || exit 0"
+            yield Finding(command.line, "exit_0", ERROR, message)
+
+
+def _reboots(commands: t.Sequence[Command]) -> t.Iterator[Finding]:
+    """After a failure the same script comes again, with minutes of self-test in between, for ever."""
+    for before, command in zip(commands, commands[1:]):
+        slept = before.words[:1] == ["sleep"]
+        if command.words[:1] == ["reboot"] and (slept or (before.then == "||" and before.line == command.line)):
+            message = "a reboot after a failure repeats it for ever; retry in place, a few times, and leave by exit"
+            yield Finding(command.line, "reboot_loop", ERROR, message)
 
 
 def _operands(words: t.Sequence[str]) -> list[str]:
