@@ -31,3 +31,10 @@ def lab():
         lab.play(rack.ROLES)
         rack.publish(lab, kernel, initrd)
         yield lab
+
+
+@pytest.fixture
+def machines(lab):
+    """The lab, without the machines of other tests."""
+    yield lab
+    lab.stop_guests()

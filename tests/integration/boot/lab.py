@@ -30,8 +30,11 @@ BOOT = "10.31.1.2"
 MIRRORS = ("10.31.1.3", "10.31.1.4")
 
 
-_numbers = itertools.count(1)
+# A boot sector that writes to the first serial port:
+# xor ax,ax; mov ds,ax; mov si,text; mov dx,0x3f8; next: lodsb; test al,al; jz end; out dx,al; jmp next; end: hlt
+BOOT_SECTOR = bytes.fromhex("31c0 8ed8 be537c baf803 ac 84c0 7403 ee ebf8 f4 ebfd") + b"\r\nDISK RUNS\r\n\0"
 
+_numbers = itertools.count(1)
 
 # Emulated machines share the processor with whatever else runs: H200_RACK_PATIENCE=4 on a busy one.
 PATIENCE = float(os.environ.get("H200_RACK_PATIENCE", "2"))
@@ -90,6 +93,7 @@ class Lab:
         self.merged = self.dir / "root"
         self._stack = contextlib.ExitStack()
         self._taps = 0
+        self._guests: list[Guest] = []
 
     def __enter__(self) -> Lab:
         try:
@@ -104,6 +108,7 @@ class Lab:
         return self
 
     def __exit__(self, *exc: object) -> None:
+        self.stop_guests()
         self._stack.close()
 
     # The network
@@ -251,17 +256,25 @@ class Lab:
 
     def guest(self, mac: str, **options: t.Any) -> Guest:
         guest = Guest(self, mac, **options)
-        self._stack.callback(guest.stop)
+        self._guests.append(guest)
         return guest
 
+    def stop_guests(self) -> None:
+        """A test's machines end with it: the next one reads the same logs, and needs the processor."""
+        while self._guests:
+            self._guests.pop().stop()
+
     def disk(self) -> pathlib.Path:
-        """A disk that UEFI takes for bootable."""
+        """A disk that UEFI takes for bootable, and whose boot sector tells a BIOS's console that it runs."""
         disk = self.dir / "disk.img"
         if not disk.exists():
             sh("mformat", "-i", disk, "-C", "-T", "65536", "::")
             for folder in ("::/EFI", "::/EFI/BOOT"):
                 sh("mmd", "-i", disk, folder)
             sh("mcopy", "-i", disk, self.path("/usr/lib/ipxe/snponly.efi"), "::/EFI/BOOT/BOOTX64.EFI")
+            with disk.open("r+b") as handle:
+                handle.seek(62)  # behind what FAT keeps in its first sector, where its first jump leads
+                handle.write(BOOT_SECTOR)
         return disk
 
     def log_lines(self) -> list[dict[str, t.Any]]:
@@ -313,8 +326,16 @@ class Play:
 class Guest:
     """A machine that boots from the network, under TCG; every line of its console has the second it came at."""
 
-    def __init__(self, lab: Lab, mac: str, firmware: str = "uefi", boot: str = "pxe", reboots: bool = False) -> None:
-        self.lab, self.mac = lab, mac
+    def __init__(
+        self,
+        lab: Lab,
+        mac: str,
+        firmware: str = "uefi",
+        boot: str = "pxe",
+        reboots: bool = False,
+        ipv6: bool = False,
+    ) -> None:
+        self.lab, self.mac, self.ipv6 = lab, mac, ipv6
         self.firmware, self.boot, self.reboots = firmware, boot, reboots
         self.lines: list[tuple[float, str]] = []
         self._process: subprocess.Popen[bytes] | None = None
@@ -346,9 +367,14 @@ class Guest:
             ]  # fmt: skip
             if self.boot == "http":
                 argv += ["-fw_cfg", "name=opt/org.tianocore/IPv4PXESupport,string=n"]
+            if not self.ipv6:  # it has its own place in the boot order, and waits more than a minute there
                 argv += ["-fw_cfg", "name=opt/org.tianocore/IPv6PXESupport,string=n"]
         else:
-            argv += ["-device", f"virtio-net-pci,netdev=n0,mac={self.mac},bootindex=1", "-vga", "std"]
+            argv += [
+                "-device", f"virtio-net-pci,netdev=n0,mac={self.mac},bootindex=1", "-vga", "std",
+                "-drive", f"if=none,id=d0,format=raw,readonly=on,file={self.lab.disk()}",
+                "-device", "virtio-blk-pci,drive=d0,bootindex=2",
+            ]  # fmt: skip
         self.started, self.started_wall = time.monotonic(), time.time()
         self._process = subprocess.Popen(
             argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True

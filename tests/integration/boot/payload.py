@@ -30,6 +30,28 @@ def _download(package: str, into: pathlib.Path) -> None:
         sh("dpkg-deb", "-x", next(pathlib.Path(place).glob("*.deb")), into)
 
 
+def _archive() -> str:
+    """Where this host takes Debian from."""
+    listed = sh("apt-get", "indextargets", "--format", "$(REPO_URI) $(CODENAME)", "Created-By: Packages")
+    return next(uri for uri, codename in map(str.split, listed.splitlines()) if "-" not in codename)
+
+
+def newer_ipxe() -> pathlib.Path:
+    """snponly.efi of the Debian release after the one that the boot server runs."""
+    own = CACHE / "trixie"
+    if not (own / "usr/lib/ipxe/snponly.efi").exists():
+        (own / "lists/partial").mkdir(parents=True, exist_ok=True)
+        keyring = "/usr/share/keyrings/debian-archive-keyring.gpg"
+        (own / "sources.list").write_text(f"deb [signed-by={keyring}] {_archive()} trixie main\n")
+        options = [f"Dir::Etc::sourcelist={own}/sources.list", "Dir::Etc::sourceparts=/dev/null"]
+        options += [f"Dir::State::lists={own}/lists", f"Dir::Cache={own}/cache", "APT::Sandbox::User=root"]
+        apt = ["apt-get", *(word for option in options for word in ("-o", option))]
+        sh(*apt, "update")
+        sh(*apt, "download", "ipxe", cwd=own)
+        sh("dpkg-deb", "-x", next(own.glob("ipxe_*.deb")), own)
+    return own / "usr/lib/ipxe/snponly.efi"
+
+
 def kernel_package() -> str:
     for line in sh("apt-cache", "depends", "linux-image-amd64").splitlines():
         if "Depends: linux-image" in line:

@@ -7,14 +7,18 @@ from __future__ import annotations
 
 import datetime
 import re
+import shutil
 
+import payload
 import pytest
 import rack
 from ansible_collections.h200.rack.plugins.module_utils._boot.rotation import rotate
 from lab import BOOT, MIRRORS, Lab
 
-# OVMF names it when it goes on to the second in its order, the disk.
-DISK = "Boot0001"
+pytestmark = pytest.mark.usefixtures("machines")
+
+# OVMF names it when it starts the second in its order, the disk; its only other entries are the network's.
+DISK = 'BdsDxe: starting Boot0001 "UEFI Non-Block Boot Device"'
 
 
 def served(lab: Lab, since: int) -> list[tuple[str, str]]:
@@ -86,11 +90,29 @@ def test_both_mirrors_die_and_come_back(lab):
 
 
 def test_a_node_of_the_plan_goes_on_to_its_disk_when_its_script_says_local(lab):
+    """exit 1: UEFI tries what comes next in its order, here HTTP boot, which hears the same, and then the disk."""
     rack.render(lab, rack.node("gpu006", "local"))
+    before = len(lab.log_lines())
     guest = lab.guest(rack.MACS["gpu006"]).start()
     left = guest.says("gpu006: boots from its own disk", 180)
-    # exit 1: UEFI tries what comes next in its order.
     assert guest.says(DISK, 60) > left
+    assert not [uri for _address, uri in served(lab, before) if uri.startswith("/ramdisk")]
+
+
+@pytest.mark.full
+def test_local_reaches_the_disk_also_past_pxe_over_ipv6(lab):
+    """OVMF as it comes waits more than a minute for a DHCPv6 server, and still comes to the disk."""
+    rack.render(lab, rack.node("gpu006", "local"))
+    guest = lab.guest(rack.MACS["gpu006"], ipv6=True).start()
+    left = guest.says("gpu006: boots from its own disk", 180)
+    assert guest.says(DISK, 180) > left
+
+
+@pytest.mark.full
+def test_a_bios_goes_on_to_its_disk_when_the_script_says_local(lab):
+    """exit 0: a BIOS tries what comes next after a success."""
+    rack.render(lab, rack.node("gpu006", "local"))
+    lab.guest(rack.MACS["gpu006"], firmware="bios").start().says("DISK RUNS", 120)
 
 
 def test_a_machine_without_a_script_does_what_unknown_action_says(lab):
@@ -103,9 +125,13 @@ def test_a_script_that_leads_back_to_the_entry_ends(lab):
     loop = f"#!ipxe\nchain --replace http://{BOOT}/boot/boot.ipxe ||\nexit 1\n"
     name = rack.MACS["gpu008"].replace(":", "-") + ".ipxe"
     lab.path(f"/srv/h200-rack/boot/{name}").write_text(loop)
+    before = len(lab.log_lines())
     guest = lab.guest(rack.MACS["gpu008"]).start()
     ended = guest.says("a boot script led back to boot.ipxe, this boot ends here", 180)
     assert guest.says(DISK, 60) > ended
+    # PXE and HTTP boot each took the entry twice, and then it was over.
+    entries = [uri for _address, uri in served(lab, before) if uri == "/boot/boot.ipxe"]
+    assert len(entries) == 4
 
 
 def test_a_bmc_that_ignores_once_does_not_reinstall(lab):
@@ -114,5 +140,31 @@ def test_a_bmc_that_ignores_once_does_not_reinstall(lab):
     guest = lab.guest(rack.MACS["gpu001"], reboots=True).start()
     guest.says("Linux version", 240)
     rack.render(lab, rack.node("gpu001", "local"))
-    guest.says("PAYLOAD DONE", 60)
-    guest.says("gpu001: boots from its own disk", 240)
+    done = guest.says("PAYLOAD DONE", 60)
+    left = guest.says("gpu001: boots from its own disk", 240)
+    assert guest.says(DISK, 60) > left > done
+    assert sum("PAYLOAD DONE" in line for _second, line in guest.lines) == 1
+
+
+@pytest.mark.full
+def test_a_node_boots_a_binary_of_the_site_s_own_that_can_do_more(lab):
+    """Debian 13's iPXE: told to one node only, takes autoexec.ipxe from beside itself, and can switch off."""
+    site = lab.path("/srv/site")
+    site.mkdir()
+    shutil.copy(payload.newer_ipxe(), site / "newer.efi")
+    hosts = [{**host, **({"ipxe_binary": "ipxe/newer.efi"} if host["name"] == "gpu002" else {})} for host in rack.HOSTS]
+    netboot = {**rack.ROLES[0], "vars": {"netboot_binaries": {"newer.efi": "/srv/site/newer.efi"}}}
+    dhcp = {**rack.ROLES[1], "vars": {**rack.ROLES[1]["vars"], "dhcp_hosts": hosts}}
+    lab.play([netboot, dhcp])
+    try:
+        rack.render(lab, rack.node("gpu002", "poweroff", ipxe_build="debian_2025"), rack.node("gpu003", "local"))
+        guest = lab.guest(rack.MACS["gpu002"]).start()
+        guest.says("gpu002: powers off", 180)
+        assert guest.ends(120) == 0
+        assert "iPXE 1.21.1" in guest.console() and "autoexec.ipxe" in guest.console()
+        assert "Could not boot image" not in guest.console()
+        usual = lab.guest(rack.MACS["gpu003"]).start()
+        usual.says("gpu003: boots from its own disk", 180)
+        assert "iPXE 1.0.0" in usual.console()
+    finally:
+        lab.play(rack.ROLES[:2])

@@ -113,7 +113,82 @@ def test_every_line_of_the_access_log_is_json(lab):
 
 
 def test_a_machine_that_is_not_in_the_plan_gets_no_answer(lab):
+    """The role finds the interface by its address, also where nobody names it."""
     assert "dhcp-ignore=tag:prov0,tag:!known" in lab.path("/etc/dnsmasq.d/h200-rack-dhcp.conf").read_text()
+
+
+def test_a_second_tftp_server_on_the_host_is_refused_before_anything_changes(fresh):
+    code = "import socket,time;s=socket.socket(socket.AF_INET,socket.SOCK_DGRAM);s.bind(('',69));time.sleep(600)"
+    fresh.ssh("systemd-run", "--unit=tftpd", "python3", "-c", f"'{code}'")
+    try:
+        play = fresh.play(rack.ROLES, check=False)
+        assert play.status != 0 and "Another program has UDP port 69" in play.failure()
+        assert not fresh.path("/srv/h200-rack").exists()
+    finally:
+        fresh.ssh("systemctl", "stop", "tftpd")
+
+
+def test_a_binary_that_nodes_are_to_boot_and_that_is_not_there_is_refused(lab):
+    before = lab.path("/etc/dnsmasq.d/h200-rack-tftp.conf").read_text()
+    wanted = [{**rack.ROLES[0], "vars": {"netboot_required": ["snponly.efi", "ipxe-arm64.efi"]}}]
+    play = lab.play(wanted, check=False)
+    assert play.status != 0 and "ipxe-arm64.efi is to be booted" in play.failure()
+    assert lab.path("/etc/dnsmasq.d/h200-rack-tftp.conf").read_text() == before
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"mac": "52:54:00:31:01"}, "node gpu002: '52:54:00:31:01' is not a MAC address"),
+        ({"mac": rack.MACS["gpu001"].upper().replace(":", "-")}, "is given to gpu001 and gpu002"),
+        ({"address": "10.31.1.11/24"}, "address 10.31.1.11 is given to gpu001 and gpu002"),
+        ({"address": "10.31.1.12/24", "gateway": "10.31.2.1"}, "gateway 10.31.2.1 lies outside"),
+        ({"mirrors": ["10.31.1.3"]}, "mirror '10.31.1.3' is not a URL"),
+        ({"kernel_args": "a=${net0/ip}"}, "node gpu002"),
+        ({"action": "custom", "template": "raises.j2"}, "node gpu002: the template raises.j2 fails, ZeroDivisionError"),
+    ],
+)
+def test_what_cannot_be_right_is_refused_and_every_script_stays_as_it_was(lab, tmp_path, changes, said):
+    (tmp_path / "raises.j2").write_text("#!ipxe\n{{ 1 / 0 }}\n")
+    rack.render(lab, rack.node("gpu001", "local"), rack.node("gpu002", "local"))
+    boot = lab.path("/srv/h200-rack/boot")
+    before = {path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in boot.iterdir()}
+    wrong = [rack.node("gpu001", "deploy"), rack.node("gpu002", "deploy", **changes)]
+    options = {"template_dir": str(tmp_path)}
+    play = rack.render(lab, *wrong, check=False, **options)
+    assert play.status != 0 and said in play.failure()
+    assert {path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in boot.iterdir()} == before
+
+
+def test_a_mac_in_any_of_the_usual_notations_makes_the_same_script(lab):
+    mac = rack.MACS["gpu001"]
+    digits = mac.replace(":", "")
+    for text in (mac, mac.upper(), mac.replace(":", "-"), digits, f"{digits[:4]}.{digits[4:8]}.{digits[8:]}"):
+        result = rack.render(lab, rack.node("gpu001", "local", mac=text)).result("The scripts are there")
+        assert result["scripts"][0]["path"] == f"/srv/h200-rack/boot/{mac.replace(':', '-')}.ipxe"
+
+
+def test_check_mode_shows_the_scripts_and_writes_none(lab):
+    rack.render(lab, rack.node("gpu001", "local"))
+    script = lab.path(f"/srv/h200-rack/boot/{rack.MACS['gpu001'].replace(':', '-')}.ipxe")
+    before = script.read_text()
+    arguments = {"nodes": [rack.node("gpu001", "deploy")], "mirrors": [f"http://{BOOT}"]}
+    play = lab.play([{"name": "The scripts", "h200.rack.ipxe_render": arguments}], "--check", "--diff")
+    result = play.result("The scripts")
+    assert result["changed"] and "kernel --name vmlinuz" in result["diff"][0]["after"]
+    assert script.read_text() == before
+
+
+def test_the_first_stage_is_served_by_http_and_by_tftp_and_autoexec_beside_it(lab):
+    for name in ("snponly.efi", "undionly.kpxe", "autoexec.ipxe"):
+        served = lab.path(f"/srv/h200-rack/tftp/ipxe/{name}").read_bytes()
+        assert len(served) > 100
+        # UEFI asks for the size first.
+        head = curl(lab, "-I", f"http://{BOOT}/ipxe/{name}").lower()
+        assert f"content-length: {len(served)}" in head and "200" in head.splitlines()[0]
+        got = lab.dir / name
+        curl(lab, "-o", str(got), f"tftp://{BOOT}/ipxe/{name}")
+        assert got.read_bytes() == served
 
 
 # TLS
