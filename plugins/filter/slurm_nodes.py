@@ -25,7 +25,7 @@ EXAMPLES = r"""
     name: h200.rack.slurm
     tasks_from: controller
   vars:
-    slurm_nodes: "{{ rack_plan | h200.rack.slurm_nodes }}"
+    slurm_rack_nodes: "{{ rack_plan | h200.rack.slurm_nodes }}"
 """
 
 RETURN = r"""

@@ -151,7 +151,7 @@ author:
 EXAMPLES = r"""
 - name: The controller knows the nodes of this rack and keeps them drained
   h200.rack.slurm_config:
-    nodes: "{{ slurm_nodes }}"
+    nodes: "{{ slurm_rack_nodes }}"
     partitions:
       - name: gpu
         options: {Default: true, MaxTime: UNLIMITED}

@@ -144,7 +144,7 @@ class Controller:
             if not _resolves(node.address or node.name)
         ]
         problems += [
-            f"slurm_partitions: the site's slurm.conf has no partition {item.name}"
+            f"slurm_rack_partitions: the site's slurm.conf has no partition {item.name}"
             for item in made.partitions
             if item.existing and not self._has_partition(wanted.folder, item.name, running)
         ]

@@ -55,7 +55,7 @@ def missing(slurm_conf: str | None, topology: str, nodes: t.Collection[Declared]
 def named(partitions: t.Iterable[t.Mapping[str, t.Any]], names: t.Collection[str]) -> list[str]:
     """Partitions that list nodes which stand in no file."""
     return [
-        f"slurm_partitions: {item['name']} must not name {name}, which no file lists; leave its nodes out to take all"
+        f"slurm_rack_partitions: {item['name']} must not name {name}, which no file lists; without nodes it takes all"
         for item in partitions
         for name in item.get("nodes") or ()
         if name in names

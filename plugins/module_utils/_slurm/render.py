@@ -28,7 +28,8 @@ def read_partitions(items: t.Sequence[t.Mapping[str, t.Any]], nodes: t.Container
     for item in items:
         unknown = [name for name in item.get("nodes") or () if name not in nodes]
         if unknown:
-            problems.append(f"slurm_partitions: {item['name']} names {', '.join(unknown)}, which no inventory declared")
+            names = ", ".join(unknown)
+            problems.append(f"slurm_rack_partitions: {item['name']} names {names}, which no inventory declared")
         options = {str(key): _value(value) for key, value in (item.get("options") or {}).items()}
         partitions.append(
             Partition(str(item["name"]), tuple(item.get("nodes") or ()), bool(item.get("existing")), options)
