@@ -143,7 +143,8 @@ class Server(Dnsmasq):
         self.hosts_file = network.dir / f"hosts-{next(_numbers)}"
         self.write(hosts)
         plan = dnsmasq_plan(hosts, subnets, facts={"prov0": {"device": "prov0", "ipv4": {"address": address}}})
-        config = text("dhcp", "h200-rack.conf.j2", **options) + text(
+        beside = {"dhcp_site_names": False, "dhcp_site_binds": False}
+        config = text("dhcp", "h200-rack.conf.j2", **{**beside, **options}) + text(
             "dhcp",
             "h200-rack-dhcp.conf.j2",
             dhcp_plan=plan,

@@ -65,11 +65,10 @@ def test_a_configuration_that_nginx_refuses_is_taken_back(lab):
     assert curl(lab, f"http://{BOOT}/boot/boot.ipxe").startswith("#!ipxe")
 
 
-def test_the_site_s_own_server_and_dns_go_on(lab):
+def test_the_site_s_own_web_server_goes_on(lab):
     lab.path("/etc/nginx/conf.d/site.conf").write_text(
         'server { listen 80; server_name intranet.test; return 200 "of the site"; }\n'
     )
-    lab.path("/etc/dnsmasq.d/site.conf").write_text("address=/intranet.test/10.31.1.99\n")
     try:
         lab.ssh("systemctl", "reload", "nginx")
         assert lab.play(rack.ROLES).changed == []
@@ -77,8 +76,32 @@ def test_the_site_s_own_server_and_dns_go_on(lab):
         assert curl(lab, f"http://{BOOT}/boot/boot.ipxe").startswith("#!ipxe")
     finally:
         lab.path("/etc/nginx/conf.d/site.conf").unlink()
-        lab.path("/etc/dnsmasq.d/site.conf").unlink()
         lab.ssh("systemctl", "reload", "nginx")
+
+
+def name_of(lab: Lab) -> str:
+    """What dnsmasq answers to a question for intranet.test."""
+    query = (
+        "import socket,struct;s=socket.socket(socket.AF_INET,socket.SOCK_DGRAM);s.settimeout(5);"
+        "s.sendto(struct.pack('!6H',7,256,1,0,0,0)+b'\\x08intranet\\x04test\\0\\0\\1\\0\\1',"
+        f"('{BOOT}',53));print(socket.inet_ntoa(s.recv(512)[-4:]))"
+    )
+    return lab.inside("python3", "-c", query).strip()
+
+
+def test_the_site_s_own_names_of_the_same_dnsmasq_go_on(lab):
+    """Also where it binds its interfaces in the way that ours cannot stand beside."""
+    site = lab.path("/etc/dnsmasq.d/site.conf")
+    site.write_text("bind-interfaces\naddress=/intranet.test/10.31.1.99\n")
+    try:
+        lab.play(rack.ROLES[:2])
+        assert lab.ssh("systemctl", "is-active", "dnsmasq").strip() == "active"
+        assert name_of(lab) == "10.31.1.99"
+        assert lab.play(rack.ROLES[:2]).changed == []
+        assert site.read_text().startswith("bind-interfaces")
+    finally:
+        site.unlink()
+        lab.play(rack.ROLES[:2])
 
 
 def test_nothing_but_scripts_is_served_of_the_boot_directory(lab):

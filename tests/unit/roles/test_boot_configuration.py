@@ -130,12 +130,23 @@ def test_tftp_has_the_knobs_that_exist():
 
 @pytest.mark.skipif(not shutil.which("dnsmasq"), reason="dnsmasq is not installed")
 def test_dnsmasq_takes_all_three_files_together(config, tmp_path):
-    whole = render("dhcp", "h200-rack.conf.j2") + config + render("netboot", "h200-rack-tftp.conf.j2")
+    whole = (
+        render("dhcp", "h200-rack.conf.j2", dhcp_site_names=False, dhcp_site_binds=False)
+        + config
+        + render("netboot", "h200-rack-tftp.conf.j2")
+    )
     (tmp_path / "all.conf").write_text(whole)
     done = subprocess.run(
         ["dnsmasq", "--test", "-C", tmp_path / "all.conf"], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_the_site_s_names_and_its_way_of_binding_stay():
+    common = render("dhcp", "h200-rack.conf.j2", dhcp_site_names=True, dhcp_site_binds=True)
+    assert "port=" not in common and "bind-" not in common
+    alone = render("dhcp", "h200-rack.conf.j2", dhcp_site_names=False, dhcp_site_binds=False).splitlines()
+    assert "port=0" in alone and "bind-dynamic" in alone
 
 
 @pytest.mark.skipif(not shutil.which("dnsmasq"), reason="dnsmasq is not installed")
