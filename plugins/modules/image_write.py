@@ -40,7 +40,7 @@ attributes:
 requirements:
   - The Python library zstandard (Debian's python3-zstandard).
   - In the ramdisk, C(lsblk), C(wipefs) (util-linux), C(openssl) 3.0 or newer, and C(ssh-keygen), C(mkfs.vfat),
-    C(mcopy) for a seed, C(efibootmgr) for the boot entry, C(kexec) for that way to finish.
+    C(mcopy) for a seed, C(efibootmgr) for the boot entry, C(kexec) for that way to finish, C(aria2c) for BitTorrent.
 options:
   mirrors:
     description:
@@ -183,6 +183,28 @@ options:
       - Seconds after which a mirror that sends nothing, or next to nothing, is replaced.
     type: int
     default: 5
+  transport:
+    description:
+      - V(http) fetches from the mirrors alone.
+      - V(bittorrent) fetches from the other nodes that write the same image, too, with C(aria2c), which pays when many
+        do at once. The mirrors are web seeds. Every chunk is checked against the signed manifest all the same.
+      - Where something speaks against BitTorrent (no room for the pieces, no C(aria2c), most of the image already on
+        the disk) or the swarm gives nothing, the image comes by HTTP, and RV(transport) says why.
+    type: str
+    choices: [http, bittorrent]
+    default: http
+  trackers:
+    description:
+      - With O(transport=bittorrent), the announce URLs of the trackers, such as V(http://10.20.1.2:6969/announce).
+    type: list
+    elements: str
+    default: []
+  scratch:
+    description:
+      - With O(transport=bittorrent), hints like those of O(disk) for another disk, where the compressed image is kept
+        meanwhile if it does not fit into memory with 1 GiB to spare. It must be empty, unless O(allow_overwrite), and
+        is empty afterwards.
+    type: dict
   progress_path:
     description:
       - A file that is rewritten about once a second with how far the work is, as JSON.
@@ -265,7 +287,7 @@ unchanged_bytes:
   type: int
   returned: success
 fetched_bytes:
-  description: Bytes that came from the mirrors.
+  description: Bytes that came from the mirrors or, by BitTorrent, from other nodes.
   type: int
   returned: success
 verified_bytes:
@@ -298,6 +320,13 @@ boot_entry:
   description: The firmware's boot entry (state, number, loader, order), or why there is none.
   type: dict
   returned: success on a disk, not in check mode
+transport:
+  description:
+    - How the chunks came (C(used), V(http), V(bittorrent), or V(none) when nothing was written), and why not by
+      BitTorrent (C(reason)). With BitTorrent where the C(pieces) were, C(swarm_bytes), C(uploaded_bytes), C(peers),
+      and an C(error) when the mirrors had to give the rest.
+  type: dict
+  returned: success
 finish:
   description:
     - How the node leaves the ramdisk (C(method), one of V(none), V(reboot), V(kexec) and V(kexec_loaded)), and why when
@@ -361,6 +390,9 @@ def main() -> None:
             "finish": {"type": "str", "choices": ["none", "reboot", "kexec", "kexec_load"], "default": "none"},
             "timeout": {"type": "int", "default": 3600},
             "stall_timeout": {"type": "int", "default": 5},
+            "transport": {"type": "str", "choices": ["http", "bittorrent"], "default": "http"},
+            "trackers": {"type": "list", "elements": "str", "default": []},
+            "scratch": {"type": "dict"},
             "progress_path": {"type": "path", "default": "/run/h200-rack-image-write.json"},
         },
         supports_check_mode=True,
@@ -368,7 +400,7 @@ def main() -> None:
     if fetch.ZSTANDARD_ERROR:
         module.fail_json(msg=missing_required_lib("zstandard"), exception=fetch.ZSTANDARD_ERROR)
     options = {key: module.params[key] for key in deploy.Request._fields}
-    options["mirrors"] = tuple(options["mirrors"])
+    options["mirrors"], options["trackers"] = tuple(options["mirrors"]), tuple(options["trackers"])
     options["disk"] = {key: value for key, value in options["disk"].items() if value is not None}
     try:
         result = deploy.deploy(deploy.Request(**options), module.check_mode)

@@ -15,45 +15,15 @@ import typing as t
 from ansible_collections.h200.rack.plugins.module_utils._common.deadline import Deadline
 from ansible_collections.h200.rack.plugins.module_utils._common.errors import InvalidInput, RackError
 
-from . import disks, efi, finish, gpt, probe, seed
-from .manifest import (
-    MANIFEST_FILE,
-    MAX_MANIFEST,
-    SIGNATURE_FILE,
-    Manifest,
-    digest_of,
-    is_digest,
-    parse,
-    require_digest,
-    require_name,
-)
-from .mirrors import NoMirrors, Pool
-from .signature import Verification, public_key_pem
+from . import disks, efi, finish, gpt, probe, seed, transport
+from .manifest import WIRE_FILE, Manifest
+from .mirrors import Pool
+from .request import Request, check, current_digest, fetch_manifest, require_fit
+from .source import FromMirrors
 from .target import Target, buffer
 from .write import VerifyError, Writer
 
-MARKER = "/etc/h200-rack/ramdisk"
 _EDGE = 1 << 20
-_BACKUP_ROOM = 1 << 20
-
-
-class Request(t.NamedTuple):
-    mirrors: tuple[str, ...]
-    image: str
-    disk: dict[str, t.Any]
-    digest: str | None = None
-    public_key: str = "/etc/h200-rack/image.pub"
-    ca_path: str | None = None
-    node: str | None = None
-    allow_overwrite: bool = False
-    require_ramdisk: bool = True
-    verify: str = "sample"
-    seed: dict[str, t.Any] | None = None
-    boot_order: str = "network_first"
-    finish: str = "none"
-    timeout: float = 3600
-    stall_timeout: float = 5
-    progress_path: str | None = None
 
 
 class Done(t.NamedTuple):
@@ -87,110 +57,24 @@ class Layout(t.NamedTuple):
 
 def deploy(request: Request, check_mode: bool = False) -> dict[str, t.Any]:
     """Write the image and what goes with it; returns the module's result. In check mode only the plan."""
-    _check(request)
+    check(request)
     by_file = "path" in request.disk and os.path.isfile(str(request.disk["path"]))
     lsblk = None if by_file else probe.Lsblk()
     deadline = Deadline(request.timeout)
     pool = Pool(request.mirrors, deadline, request.stall_timeout, request.ca_path)
-    digest = request.digest or _current_digest(pool, request.image)
-    manifest, verification = _manifest(pool, request, digest)
+    digest = request.digest or current_digest(pool, request.image)
+    manifest, verification = fetch_manifest(pool, request, digest)
     try:
         found = [probe.file_as_disk(str(request.disk["path"]))] if lsblk is None else lsblk.disks()
         disk = disks.select(found, request.disk)
     finally:
         verification.finish()
-    _require_fit(disk, manifest, request)
+    require_fit(disk, manifest, request)
     with Target(disk.path, writable=not check_mode) as target:
         work = Deployment(request, digest, manifest, disk, target, pool)
         done = work.run(check_mode)
     # Only now: while the disk is held, nothing on it can be mounted, and a kernel to start is on it.
     return done.result if check_mode else leave(request, manifest, done)
-
-
-def _check(request: Request) -> None:
-    require_name(request.image, "image")
-    if request.digest is not None:
-        require_digest(request.digest, "digest")
-    public_key_pem(request.public_key)
-    disks.check_hints(request.disk)
-    if request.seed is not None:
-        seed.check(request.seed)
-    if request.require_ramdisk:
-        require_ramdisk(request.node)
-
-
-def require_ramdisk(node: str | None, marker: str = MARKER, cmdline: str = "/proc/cmdline") -> None:
-    """Refuse to touch a disk on a machine that is not running the ramdisk, or is another node than meant."""
-    if not os.path.exists(marker):
-        raise InvalidInput(f"this machine does not run the ramdisk ({marker} is missing); no disk was touched")
-    if node is not None:
-        with open(cmdline, encoding="utf-8", errors="replace") as handle:
-            names = [word[10:] for word in handle.read().split() if word.startswith("rack.node=")]
-        if names != [node]:
-            raise InvalidInput(
-                f"node: this machine was booted as {', '.join(names) or 'nobody'}, not as {node}; no disk was touched"
-            )
-
-
-def _current_digest(pool: Pool, image: str) -> str:
-    """The digest that the mirrors call current; they must agree, or the node would get what nobody chose."""
-    said = {
-        mirror: data.decode("ascii", "replace").strip()
-        for mirror, data in pool.ask_each(f"/images/{image}/current", 200).items()
-    }
-    answers = {mirror: text for mirror, text in said.items() if is_digest(text)}
-    if not answers:
-        raise NoMirrors(f"image: no mirror says which version of {image} is current: {pool.complaints()}")
-    if len(set(answers.values())) > 1:
-        each = "; ".join(f"{mirror} says {digest[:12]}" for mirror, digest in answers.items())
-        raise RackError(f"image: the mirrors disagree about the current {image}: {each}; give digest", code="stale")
-    return next(iter(answers.values()))
-
-
-def _manifest(pool: Pool, request: Request, digest: str) -> tuple[Manifest, Verification]:
-    """The manifest of ``digest``, and the check of its signature, which is running."""
-    folder = f"/images/{request.image}/{digest}"
-
-    def is_it(data: bytes) -> None:
-        if digest_of(data) != digest:
-            raise RackError(f"its sha256 is {digest_of(data)[:12]}…, not the digest asked for")
-
-    data = pool.get(f"{folder}/{MANIFEST_FILE}", MAX_MANIFEST, is_it)
-    signature = pool.get(f"{folder}/{SIGNATURE_FILE}", 4096)
-    what = f"{request.image} {digest[:12]}"
-    verification = Verification(data, signature, request.public_key, what)
-    try:
-        manifest = parse(data, f"{what}: {MANIFEST_FILE}")
-        if manifest.name != request.image:
-            raise InvalidInput(f"image: the manifest {digest[:12]} is that of {manifest.name}, not of {request.image}")
-    except RackError:
-        verification.finish()
-        raise
-    return manifest, verification
-
-
-def _require_fit(disk: disks.Disk, manifest: Manifest, request: Request) -> None:
-    if disk.in_use:
-        raise RackError(f"disk: {disk.describe()} is in use: {disk.in_use}", code="disk_busy", disk=disk.summary())
-    if disk.unfit:
-        raise RackError(f"disk: {disk.describe()} cannot be a root disk", code="disk_unfit", disk=disk.summary())
-    is_file = disk.model == "regular file"
-    if disk.sector_size != manifest.sector_size and not is_file:
-        raise RackError(
-            f"disk: {disk.describe()} has sectors of {disk.sector_size} bytes, the image is made for "
-            f"{manifest.sector_size}; format the namespace for the latter or publish an image for the former",
-            code="sector_size",
-            disk=disk.summary(),
-        )
-    needed = manifest.minimum_disk
-    if request.seed is not None:
-        needed = max(needed, manifest.raw_size + seed.SIZE + _BACKUP_ROOM)
-    if disk.size < needed:
-        raise RackError(
-            f"disk: {disk.describe()} is too small: the image needs {needed} bytes, the disk has {disk.size}",
-            code="disk_too_small",
-            disk=disk.summary(),
-        )
 
 
 class Deployment:
@@ -206,12 +90,15 @@ class Deployment:
         self._target = target
         self._pool = pool
         self._stage = "starting"
-        self._writer = Writer(pool, digest, manifest, target, self._report)
+        self._folder = f"/images/{manifest.name}/{digest}"
+        self._mirrors = FromMirrors(pool, f"{self._folder}/{WIRE_FILE}", manifest.wire_size)
+        self._writer = Writer(pool, manifest, target, self._report)
+        self._transport: dict[str, t.Any] = {"used": "none"}
         self._marks: dict[str, float] = {}
 
     def run(self, check_mode: bool) -> Done:
         self._begin("first_chunk")
-        layout = self._layout(self._writer.first_chunk())
+        layout = self._layout(self._writer.first_chunk(self._mirrors))
         content = self._disk.content
         if content:
             self._begin("compare")
@@ -275,20 +162,26 @@ class Deployment:
         seeding = _Background(lambda: seed.build(request.seed, self._digest)) if request.seed is not None else None
         self._begin("prepare")
         compare = writer.looks_like_ours()
-        if self._disk.content and not compare:
-            target.discard()
         # From here until the head is back, the disk has no partition table: it does not boot, and a second run
         # takes it for an empty one.
         self._erase_edges()
+        if not compare and target.discard():
+            # What a discarded range reads as is the disk's choice.
+            self._erase_edges()
         self._begin("write")
-        writer.write_rest(compare)
-        seeded = seeding.result() if seeding else None
-        if seeded and layout.seed_offset is not None:
-            self._put(layout.seed_offset, seeded.image)
-        if layout.backup:
-            self._put(layout.backup_offset, layout.backup)
-        target.sync()
-        self._verify(layout, seeded)
+        with transport.opened(
+            request.wish, self._pool, self._folder, self._manifest, target.path, _disks_here, compare
+        ) as opened:
+            self._transport = opened.report
+            writer.write_rest(opened.source, compare)
+            seeded = seeding.result() if seeding else None
+            if seeded and layout.seed_offset is not None:
+                self._put(layout.seed_offset, seeded.image)
+            if layout.backup:
+                self._put(layout.backup_offset, layout.backup)
+            target.sync()
+            # Still a member of the swarm meanwhile: others may need what is here.
+            self._verify(layout, seeded)
         self._begin("finish")
         self._put(0, layout.head)
         target.sync()
@@ -361,7 +254,12 @@ class Deployment:
             "stages": self._stage_seconds(),
             "throughput": int(manifest.raw_size / seconds) if seconds else 0,
             "host_keys": host_keys,
+            "transport": self._transport,
         }
+
+
+def _disks_here() -> list[disks.Disk]:
+    return probe.Lsblk().disks()
 
 
 class _Background:

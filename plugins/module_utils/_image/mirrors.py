@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 import typing as t
@@ -67,13 +68,23 @@ class Pool:
             self._stopped = True
             self._changed.notify_all()
 
+    def check(self) -> None:
+        """Raise :class:`NoMirrors` when the work was ended, or its time is over."""
+        if self._stopped or self.deadline.expired:
+            raise NoMirrors(f"gave up after {self.deadline.elapsed:.0f} s: {self.complaints()}")
+
+    def in_turn(self) -> list[Mirror]:
+        """The mirrors that may be used, beginning with another one on each node, so that all are used alike."""
+        usable = [mirror for mirror in self.mirrors if not mirror.excluded]
+        start = int.from_bytes(os.urandom(2), "little") % max(1, len(usable))
+        return usable[start:] + usable[:start]
+
     def take(self, avoid: t.Collection[Mirror] = ()) -> Mirror:
         """The mirror to ask now; waits for one to come back when all have failed. Prefers those not in ``avoid``."""
         with self._changed:
             while True:
                 now = time.monotonic()
-                if self._stopped or self.deadline.expired:
-                    raise NoMirrors(f"gave up after {self.deadline.elapsed:.0f} s: {self.complaints()}")
+                self.check()
                 candidates = [mirror for mirror in self.mirrors if not mirror.excluded]
                 if not candidates:
                     raise NoMirrors(f"no mirror is left: {self.complaints()}")

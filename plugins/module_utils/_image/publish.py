@@ -17,7 +17,7 @@ import typing as t
 
 from ansible_collections.h200.rack.plugins.module_utils._common.errors import InvalidInput, RackError
 
-from . import gpt, inspect, store, tools
+from . import gpt, inspect, store, tools, torrent
 from .manifest import (
     MANIFEST_FILE,
     MAX_CHUNK,
@@ -86,7 +86,10 @@ def publish(request: Request, check_mode: bool = False) -> Outcome:
         with store.publishing(family, request.lock_timeout):
             known = _same_as_current(family, raw_path, facts)
             if known and _signature_as_wanted(request, family, known):
-                return _outcome(request, family, known, _load(family, known), known)
+                manifest = _load(family, known)
+                made = torrent.ensure(os.path.join(family, known), lambda: manifest)
+                outcome = _outcome(request, family, known, manifest, known)
+                return outcome._replace(changed=outcome.changed or made)
             return _publish(request, family, raw_path, facts)
 
 
@@ -233,7 +236,9 @@ def _publish(request: Request, family: str, raw_path: str, facts: _Facts) -> Out
     before = store.current(family)
     try:
         with store.staging(family) as folder:
-            manifest = _compress(raw_path, os.path.join(folder, WIRE_FILE), facts, request.level)
+            manifest, metainfo = _compress(raw_path, os.path.join(folder, WIRE_FILE), facts, request.level)
+            for name, content in torrent.files(metainfo).items():
+                _write(os.path.join(folder, name), content)
             data = dump(manifest)
             digest = digest_of(data)
             _write(os.path.join(folder, MANIFEST_FILE), data)
@@ -258,11 +263,12 @@ def _settle(request: Request, folder: str, family: str, digest: str) -> bool:
     if not store.has(family, digest):
         store.commit(folder, family, digest)
         return True
+    made = torrent.ensure(final, lambda: _load(family, digest))
     if request.signing_key and not _signature_as_wanted(request, family, digest):
         os.chmod(os.path.join(folder, SIGNATURE_FILE), 0o644)
         os.replace(os.path.join(folder, SIGNATURE_FILE), os.path.join(final, SIGNATURE_FILE))
         return True
-    return False
+    return made
 
 
 def _write(path: str, data: bytes) -> None:
@@ -277,8 +283,8 @@ class _Piece(t.NamedTuple):
     wire: bytes
 
 
-def _compress(raw_path: str, wire_path: str, facts: _Facts, level: int) -> Manifest:
-    """Write the frames of all chunks to ``wire_path`` and return the manifest.
+def _compress(raw_path: str, wire_path: str, facts: _Facts, level: int) -> tuple[Manifest, torrent.Metainfo]:
+    """Write the frames of all chunks to ``wire_path`` and return the manifest, and what a swarm knows the file by.
 
     The digest over the whole raw image runs in a thread of its own beside the compressing ones; at most a few
     chunks for each core are in memory.
@@ -287,6 +293,7 @@ def _compress(raw_path: str, wire_path: str, facts: _Facts, level: int) -> Manif
     size = facts.fields["chunk_size"]
     zeros = bytes(size)
     raw_hash, wire_hash = hashlib.sha256(), hashlib.sha256()
+    pieces = torrent.Pieces(torrent.piece_length(facts.raw_size))
     chunks: list[Chunk] = []
     raw = wire = 0
     pending: collections.deque[tuple[concurrent.futures.Future[_Piece], concurrent.futures.Future[None]]]
@@ -312,17 +319,19 @@ def _compress(raw_path: str, wire_path: str, facts: _Facts, level: int) -> Manif
             made = done.result()
             hashed.result()
             wire_hash.update(made.wire)
+            pieces.add(made.wire)
             out.write(made.wire)
             chunks.append(Chunk(raw, made.length, wire, len(made.wire), made.sha256, made.zero))
             raw += made.length
             wire += len(made.wire)
-    return Manifest(
+    manifest = Manifest(
         raw_sha256=raw_hash.hexdigest(),
         wire_size=wire,
         wire_sha256=wire_hash.hexdigest(),
         chunks=tuple(chunks),
         **facts.fields,
     )
+    return manifest, pieces.metainfo()
 
 
 def _read_exactly(source: t.BinaryIO, length: int) -> bytes:

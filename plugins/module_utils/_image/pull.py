@@ -18,7 +18,7 @@ from ansible_collections.h200.rack.plugins.module_utils._common.atomic import wr
 from ansible_collections.h200.rack.plugins.module_utils._common.deadline import Deadline
 from ansible_collections.h200.rack.plugins.module_utils._common.errors import InvalidInput, RackError
 
-from . import ramdisk, store
+from . import ramdisk, store, torrent
 from .fetch import CorruptChunk, fetch_raw, fetch_wire, unpack
 from .manifest import (
     ARCHS,
@@ -45,11 +45,16 @@ _RESERVE = 64 << 20
 
 
 class Wanted(t.NamedTuple):
-    """One published thing: ``kind`` image, ramdisk or overlay; ``name`` that of the image, or the architecture."""
+    """One published thing: ``kind`` image, ramdisk or overlay; ``name`` that of the image, or the architecture.
+
+    One that is ``optional`` is better gone than damaged. ``current`` names the one that shall be the current one.
+    """
 
     kind: str
     name: str
     digest: str | None
+    current: bool = True
+    optional: bool = False
 
 
 class Request(t.NamedTuple):
@@ -85,28 +90,42 @@ class Outcome(t.NamedTuple):
 
 
 def pull(request: Request, check_mode: bool = False) -> Outcome:
-    """Fetch everything wanted that is not there, then name the current ones."""
+    """Fetch what is wanted and not there, then name the current ones. One that fails does not stop the others."""
     root = store.require_root(request.dest)
     for wanted in request.wanted:
         _check(wanted)
     if request.public_key is not None:
         public_key_pem(request.public_key)
-    pool = Pool(request.sources, Deadline(request.timeout), request.stall_timeout, request.ca_path)
-    resolved = [wanted._replace(digest=wanted.digest or _current(pool, wanted)) for wanted in request.wanted]
-    puller = _Puller(request, root, pool, check_mode)
-    items = [puller.item(wanted) for wanted in resolved]
-    switched, removed = [], []
-    for wanted in resolved:
-        if wanted.kind == "overlay":
+    puller = _Puller(request, root, check_mode)
+    items, errors, switched, removed = [], [], [], []
+    resolved: list[Wanted] = []
+    for wanted in request.wanted:
+        try:
+            one = wanted._replace(digest=wanted.digest or _current(puller.pool(), wanted))
+            resolved.append(one)
+            items.append(puller.item(one))
+        except RackError as exc:
+            errors.append(exc)
             continue
-        family = _family(root, wanted)
-        if request.make_current and wanted.digest and store.current(family) != wanted.digest:
-            switched.append(f"{_folder(wanted)}/{store.CURRENT}")
-            if not check_mode:
-                store.switch(family, wanted.digest)
-        removed += store.prune(family, request.keep, (*request.protect, wanted.digest or ""), check_mode)
+        family = _family(root, one)
+        if one.kind == "overlay" or not (request.make_current and one.current) or store.current(family) == one.digest:
+            continue
+        switched.append(f"{_folder(one)}/{store.CURRENT}")
+        if not check_mode:
+            store.switch(family, items[-1].digest)
+    spared = (*request.protect, *(one.digest or "" for one in resolved if not one.optional))
+    for family in dict.fromkeys(_family(root, one) for one in resolved if one.kind != "overlay"):
+        removed += store.prune(family, request.keep, spared, check_mode)
+    if errors:
+        raise _all_of(errors)
     changed = bool(switched or removed) or any(item.state != "present" for item in items)
     return Outcome(changed, items, removed, switched)
+
+
+def _all_of(errors: t.Sequence[RackError]) -> RackError:
+    if len({exc.msg for exc in errors}) == 1:
+        return errors[0]
+    return RackError("; ".join(dict.fromkeys(exc.msg for exc in errors)), code=errors[0].code)
 
 
 def _check(wanted: Wanted) -> None:
@@ -137,24 +156,49 @@ def _current(pool: Pool, wanted: Wanted) -> str:
 
 
 class _Puller:
-    def __init__(self, request: Request, root: str, pool: Pool, check_mode: bool) -> None:
+    def __init__(self, request: Request, root: str, check_mode: bool) -> None:
         self._request = request
         self._root = root
-        self._pool = pool
+        self._deadline = Deadline(request.timeout)
         self._check_mode = check_mode
+
+    def pool(self) -> Pool:
+        """The sources, all of them again for each thing: one that lacks this may have that."""
+        if not self._request.sources:
+            raise NoMirrors("sources: none is given, and not everything is there")
+        return Pool(self._request.sources, self._deadline, self._request.stall_timeout, self._request.ca_path)
 
     def item(self, wanted: Wanted) -> Item:
         digest = wanted.digest or ""
         try:
-            if wanted.kind == "overlay":
-                state, count = self._overlay(digest)
-            else:
-                state, count = self._published(wanted, digest)
+            state, count = self._get(wanted, digest)
         except OSError as exc:
             if exc.errno not in (errno.ENOSPC, errno.EDQUOT):
                 raise
             raise RackError(f"dest: {self._root} has no room for {_folder(wanted)}", code="no_space") from exc
         return Item(wanted.kind, wanted.name, digest, state, count)
+
+    def _get(self, wanted: Wanted, digest: str) -> tuple[str, int]:
+        try:
+            return self._overlay(digest) if wanted.kind == "overlay" else self._published(wanted, digest)
+        except RackError as exc:
+            needed = not wanted.optional or digest in self._request.protect
+            # Sources that do not answer may still have it; only those that do can say that they have not.
+            if needed or exc.code != NoMirrors.code or self._deadline.expired:
+                raise
+            self._discard(wanted, digest)
+            return "removed", 0
+
+    def _discard(self, wanted: Wanted, digest: str) -> None:
+        """What is damaged and cannot be had anew leaves its address."""
+        if wanted.kind == "overlay":
+            os.unlink(os.path.join(self._root, "ramdisk", "overlay", f"{digest}.cpio"))
+            return
+        family = _family(self._root, wanted)
+        with store.publishing(family, self._request.lock_timeout):
+            doomed = os.path.join(family, f".new-{digest}")
+            os.rename(os.path.join(family, digest), doomed)
+            shutil.rmtree(doomed)
 
     def _overlay(self, digest: str) -> tuple[str, int]:
         folder = os.path.join(self._root, "ramdisk", "overlay")
@@ -165,7 +209,7 @@ class _Puller:
         if self._check_mode:
             return "missing", 0
         os.makedirs(folder, exist_ok=True)
-        data = self._pool.get(f"/ramdisk/overlay/{digest}.cpio", _MAX_OVERLAY, _must_be(digest))
+        data = self.pool().get(f"/ramdisk/overlay/{digest}.cpio", _MAX_OVERLAY, _must_be(digest))
         write_atomic(path, data)
         return "repaired" if there else "fetched", len(data)
 
@@ -173,6 +217,8 @@ class _Puller:
         family = _family(self._root, wanted)
         final = os.path.join(family, digest)
         if self._is_complete(wanted, final, digest):
+            if wanted.kind == "image" and not self._check_mode:
+                self._ensure_torrent(final)
             return "present", 0
         if self._check_mode:
             return "missing", 0
@@ -222,25 +268,54 @@ class _Puller:
     def _fill(self, wanted: Wanted, staged: str, digest: str) -> int:
         """Make ``staged`` complete; returns the bytes fetched."""
         base = f"/{_folder(wanted)}/{digest}"
-        data = self._pool.get(f"{base}/{MANIFEST_FILE}", MAX_MANIFEST, _must_be(digest))
+        pool = self.pool()
+        data = pool.get(f"{base}/{MANIFEST_FILE}", MAX_MANIFEST, _must_be(digest))
         files = _files(wanted, data)
         if self._request.public_key is not None:
-            signature = self._pool.get(f"{base}/{SIGNATURE_FILE}", 4096)
-            verify(data, signature, self._request.public_key, base)
+            signature = self._signature(pool, base, data, self._request.public_key)
             _store(os.path.join(staged, SIGNATURE_FILE), signature)
         self._require_space(staged, sum(size for size, _sha256 in files.values()))
         count = 0
         for name, (size, sha256) in files.items():
             path = os.path.join(staged, name)
             if wanted.kind == "image":
-                count += self._chunks(f"{base}/{name}", path, parse(data))
+                count += self._chunks(pool, f"{base}/{name}", path, parse(data))
             else:
-                count += self._whole(f"{base}/{name}", path, size)
+                count += self._whole(f"{base}/{name}", path, size, sha256)
             if ramdisk.describe(path)["sha256"] != sha256:
                 os.unlink(path)
                 raise CorruptChunk(f"{base}/{name}: what the sources gave has another sha256 than the manifest says")
         _store(os.path.join(staged, MANIFEST_FILE), data)
+        if wanted.kind == "image":
+            self._ensure_torrent(staged)
         return count
+
+    def _ensure_torrent(self, folder: str) -> None:
+        """The metainfo of an image is made here: it follows from what has been verified."""
+
+        def load() -> Manifest:
+            with open(os.path.join(folder, MANIFEST_FILE), "rb") as handle:
+                return parse(handle.read())
+
+        torrent.ensure(folder, load)
+
+    def _signature(self, pool: Pool, base: str, data: bytes, key: str) -> bytes:
+        """A good signature, from whichever source has one."""
+        bad: list[RackError] = []
+
+        def check(signature: bytes) -> None:
+            try:
+                verify(data, signature, key, base)
+            except RackError as exc:
+                bad.append(exc)
+                raise
+
+        try:
+            return pool.get(f"{base}/{SIGNATURE_FILE}", 4096, check)
+        except NoMirrors as exc:
+            if bad:
+                raise bad[0] from exc
+            raise
 
     def _require_space(self, staged: str, needed: int) -> None:
         have = sum(os.stat(os.path.join(staged, name)).st_blocks * 512 for name in os.listdir(staged))
@@ -252,7 +327,7 @@ class _Puller:
                 code="no_space",
             )
 
-    def _chunks(self, url: str, path: str, manifest: Manifest) -> int:
+    def _chunks(self, pool: Pool, url: str, path: str, manifest: Manifest) -> int:
         """The frames of an image, several at a time, each unpacked and checked before it is stored."""
         counts: list[int] = []
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
@@ -267,31 +342,48 @@ class _Puller:
                     frame, view = wire[: chunk.wire_length], raw[: chunk.raw_length]
                     if _is_stored(fd, chunk, frame, view):
                         return
-                    counts.append(fetch_raw(self._pool, url, chunk, manifest.wire_size, wire, view))
+                    counts.append(fetch_raw(pool, url, chunk, manifest.wire_size, wire, view))
                     _write_all(fd, frame, chunk.wire_offset)
 
                 return work
 
             threads = thread_count(manifest.chunk_size)
-            in_threads(manifest.chunks, make, threads, lambda: None, self._pool.stop)
+            in_threads(manifest.chunks, make, threads, lambda: None, pool.stop)
             os.fsync(fd)
         finally:
             os.close(fd)
         return sum(counts)
 
-    def _whole(self, url: str, path: str, size: int) -> int:
-        """A file without chunks of its own, in pieces, from whichever source gives them."""
+    def _whole(self, url: str, path: str, size: int, sha256: str) -> int:
+        """A file without chunks of its own, in pieces, from whichever source gives them.
+
+        Its one sha256 does not tell which source gave a wrong piece: then each source is asked for all of it.
+        """
+        count = size
+        self._pieces(self.pool(), url, path, size)
+        for source in self._request.sources if len(self._request.sources) > 1 else ():
+            if ramdisk.describe(path)["sha256"] == sha256:
+                break
+            patience = self._deadline.remaining / (len(self._request.sources) + 1)
+            alone = Pool((source,), Deadline(patience), self._request.stall_timeout, self._request.ca_path)
+            try:
+                self._pieces(alone, url, path, size)
+            except NoMirrors:
+                continue
+            count += size
+        return count
+
+    def _pieces(self, pool: Pool, url: str, path: str, size: int) -> None:
         buffer = memoryview(bytearray(min(_PIECE, size)))
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
         try:
             for offset in range(0, size, _PIECE):
                 view = buffer[: min(_PIECE, size - offset)]
-                fetch_wire(self._pool, url, Chunk(0, 0, offset, len(view), "", False), size, view)
+                fetch_wire(pool, url, Chunk(0, 0, offset, len(view), "", False), size, view)
                 _write_all(fd, view, offset)
             os.fsync(fd)
         finally:
             os.close(fd)
-        return size
 
 
 def _files(wanted: Wanted, data: bytes) -> dict[str, tuple[int, str]]:

@@ -14,7 +14,7 @@ from ansible_collections.h200.rack.plugins.module_utils._common.deadline import 
 from ansible_collections.h200.rack.plugins.module_utils._common.errors import DeadlineExceeded, InvalidInput, RackError
 
 from . import disks, erasers, probe
-from .deploy import require_ramdisk
+from .request import require_ramdisk
 from .target import Target, buffer
 
 METHODS = ("crypto", "user_data", "overwrite")

@@ -17,9 +17,9 @@ import typing as t
 
 from ansible_collections.h200.rack.plugins.module_utils._common.errors import RackError
 
-from .fetch import fetch_raw
-from .manifest import WIRE_FILE, Chunk, Manifest, wire_bound
+from .manifest import Chunk, Manifest, wire_bound
 from .mirrors import Pool
+from .source import Source
 from .target import Target, buffer
 
 _MEMORY = 320 << 20
@@ -120,9 +120,8 @@ def in_threads(
 class Writer:
     """Writes one manifest's chunks, all but the first, to one target."""
 
-    def __init__(self, pool: Pool, digest: str, manifest: Manifest, target: Target, tick: t.Callable[[], None]) -> None:
+    def __init__(self, pool: Pool, manifest: Manifest, target: Target, tick: t.Callable[[], None]) -> None:
         self._pool = pool
-        self._path = f"/images/{manifest.name}/{digest}/{WIRE_FILE}"
         self._manifest = manifest
         self._target = target
         self._tick = tick
@@ -133,15 +132,12 @@ class Writer:
         size = self._manifest.chunk_size
         return memoryview(bytearray(wire_bound(size))), buffer(size)
 
-    def first_chunk(self) -> bytes:
+    def first_chunk(self, source: Source) -> bytes:
         """The first chunk of the image, in memory: it goes to the disk last, with the partition table of this disk."""
         chunk = self._manifest.chunks[0]
         wire, raw = self._buffers()
-        self.counters.add(fetched=self._fetch(chunk, wire, raw[: chunk.raw_length]))
+        self.counters.add(fetched=source.fetch(chunk, wire, raw[: chunk.raw_length]))
         return bytes(raw[: chunk.raw_length])
-
-    def _fetch(self, chunk: Chunk, wire: memoryview, raw: memoryview) -> int:
-        return fetch_raw(self._pool, self._path, chunk, self._manifest.wire_size, wire, raw)
 
     def is_on_disk(self, chunk: Chunk, raw: memoryview) -> bool:
         """Whether the disk already holds the chunk; ``raw`` is room for it."""
@@ -174,10 +170,10 @@ class Writer:
             return False
         return True
 
-    def write_rest(self, compare: bool) -> None:
+    def write_rest(self, source: Source, compare: bool) -> None:
         """Write every chunk but the first. ``compare``: leave alone what the disk already holds."""
-        jobs = self._jobs(merge_zeros=not compare)
-        in_threads(jobs, lambda: self._worker(compare), self._threads, self._tick, self._pool.stop)
+        jobs = source.order(self._jobs(merge_zeros=not compare))
+        in_threads(jobs, lambda: self._worker(source, compare), self._threads, self._tick, self._pool.stop)
 
     def _jobs(self, merge_zeros: bool) -> t.Iterator[Chunk]:
         """The chunks; where nothing is compared, neighbouring zero chunks become one range."""
@@ -193,7 +189,7 @@ class Writer:
         if run:
             yield run
 
-    def _worker(self, compare: bool) -> t.Callable[[Chunk], None]:
+    def _worker(self, source: Source, compare: bool) -> t.Callable[[Chunk], None]:
         wire, raw = self._buffers()
 
         def work(chunk: Chunk) -> None:
@@ -204,7 +200,7 @@ class Writer:
                 self.counters.add(skipped=chunk.raw_length)
             else:
                 view = raw[: chunk.raw_length]
-                fetched = self._fetch(chunk, wire, view)
+                fetched = source.fetch(chunk, wire, view)
                 self._target.write(chunk.raw_offset, view)
                 self.counters.add(fetched=fetched, written=chunk.raw_length)
 

@@ -25,9 +25,10 @@ import typing as t
 
 HERE = pathlib.Path(__file__).resolve()
 ROOT = HERE.parents[3]
-sys.path[:0] = [str(ROOT / "tests"), str(HERE.parent)]
+sys.path.insert(0, str(ROOT / "tests"))
 import conftest  # noqa: E402, F401  # pylint: disable=unused-import  # arranges the import path
-import torrent  # noqa: E402
+from ansible_collections.h200.rack.plugins.module_utils._image import torrent  # noqa: E402
+from ansible_collections.h200.rack.plugins.module_utils._image.manifest import WIRE_FILE  # noqa: E402
 
 NAME = "imgbench"
 NGINX = """daemon off; master_process off; pid {folder}/nginx.pid; error_log {folder}/nginx.log;
@@ -38,17 +39,17 @@ server {{ listen 10.99.0.{address}:80; root {root}; }} }}
 """
 MEMBER = """
 import json, sys, time
-sys.path[:0] = [sys.argv[1], sys.argv[1] + "/benchmark/image"]; import conftest, swarm
-folder, trackers, seed = sys.argv[2], sys.argv[3].split(","), sys.argv[4] == "seed"
-member = swarm.Swarm(folder, open(sys.argv[5], "rb").read(), trackers, seed)
-size = int(sys.argv[6])
+sys.path[:0] = [sys.argv[1]]; import conftest
+from ansible_collections.h200.rack.plugins.module_utils._image import swarm
+folder, metainfo, tracker, seeds = sys.argv[2:6]
+member = swarm.Swarm(folder, open(metainfo, "rb").read(), [tracker], seeds.split(","))
 try:
-    started = time.monotonic()
-    while not seed and member.status().completed < size:
-        time.sleep(0.5)
-    print(json.dumps({"seconds": time.monotonic() - started}), flush=True)
+    while not swarm.is_complete(member.status):
+        if member.error:
+            sys.exit(member.error)
+        member.wait(1)
+    print(flush=True)
     sys.stdin.read()
-    print(json.dumps({"uploaded": member.status().uploaded}), flush=True)
 finally:
     member.stop()
 """
@@ -109,61 +110,52 @@ def http(nodes: t.Sequence[int], mirrors: t.Sequence[int]) -> float:
     return time.monotonic() - started
 
 
-def member(
-    number: int, folder: pathlib.Path, tracker: str, role: str, metainfo: pathlib.Path, size: int
-) -> subprocess.Popen:
-    arguments = [str(ROOT / "tests"), str(folder), tracker, role, str(metainfo), str(size)]
-    return subprocess.Popen(
-        [*inside(number), sys.executable, "-c", MEMBER, *arguments],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-
-
 def swarm(folder: pathlib.Path, nodes: t.Sequence[int], mirrors: t.Sequence[int], size: int) -> dict[str, t.Any]:
-    """All nodes by BitTorrent, with a seeder on each mirror; the tracker stands on the first mirror."""
+    """All nodes by BitTorrent as image_write does it, with the mirrors as web seeds; the tracker is on the first."""
     root = folder / "mirror"
-    metainfo = root / torrent.TORRENT_FILE
-    whitelist = folder / "whitelist"
-    whitelist.write_text(torrent.info_hash(metainfo.read_bytes()) + "\n")
-    tracker_url = f"http://10.99.0.{mirrors[0]}:6969/announce"
+    (folder / "whitelist").write_text((root / torrent.INFO_HASH_FILE).read_text())
+    first = f"10.99.0.{mirrors[0]}"
     with contextlib.ExitStack() as stack:
         tracker = subprocess.Popen(
-            [*inside(mirrors[0]), "opentracker", "-i", f"10.99.0.{mirrors[0]}", "-p", "6969", "-P", "6969"]
             # It changes its root to -d before it reads the list.
-            + ["-d", str(folder), "-w", f"/{whitelist.name}"],
+            [*inside(mirrors[0]), "opentracker", "-i", first, "-p", "6969", "-d", str(folder), "-w", "/whitelist"],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
         stack.callback(tracker.wait)
-        stack.callback(tracker.terminate)
-        seeders = []
-        for number in mirrors:
-            seeders.append(member(number, root, tracker_url, "seed", metainfo, size))
-            stack.callback(seeders[-1].kill)
-        for seeder in seeders:
-            assert seeder.stdout is not None
-            seeder.stdout.readline()
+        stack.callback(tracker.kill)
         before = [sent_bytes(number) for number in mirrors]
         started = time.monotonic()
-        leechers = []
-        for number in nodes:
+        members = []
+        for index, number in enumerate(nodes):
             place = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory(dir="/dev/shm")))
-            leechers.append((member(number, place, tracker_url, "fetch", metainfo, size), place))
-            stack.callback(leechers[-1][0].kill)
-        for process, _place in leechers:
+            turned = [mirrors[(index + step) % len(mirrors)] for step in range(len(mirrors))]
+            seeds = ",".join(f"http://10.99.0.{mirror}/{WIRE_FILE}" for mirror in turned)
+            arguments = [str(place), str(root / torrent.TORRENT_FILE), f"http://{first}:6969/announce", seeds]
+            process = subprocess.Popen(
+                [*inside(number), sys.executable, "-c", MEMBER, str(ROOT / "tests"), *arguments],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+            )
+            members.append((process, place))
+            stack.callback(process.wait)
+            stack.callback(process.terminate)
+        for process, _place in members:
             assert process.stdout is not None
             assert process.stdout.readline(), "a node failed"
         seconds = time.monotonic() - started
         sent = sum(sent_bytes(number) - start for number, start in zip(mirrors, before))
-        for process, _place in [*leechers, *((seeder, root) for seeder in seeders)]:
+        want = hash_of(root / WIRE_FILE)
+        wrong = sum(hash_of(place / WIRE_FILE) != want for _process, place in members)
+        for process, _place in members:
             process.communicate()
-        want = hashlib.sha256((root / "image.raw.zst").read_bytes()).hexdigest()
-        wrong = sum(
-            hashlib.sha256((place / "image.raw.zst").read_bytes()).hexdigest() != want for _process, place in leechers
-        )
     return {"seconds": seconds, "images_sent_by_mirrors": sent / size, "wrong": wrong}
+
+
+def hash_of(path: pathlib.Path) -> str:
+    with path.open("rb") as handle:
+        return hashlib.file_digest(handle, "sha256").hexdigest()
 
 
 def main() -> int:
@@ -185,10 +177,14 @@ def main() -> int:
         folder.chmod(0o755)
         root = folder / "mirror"
         root.mkdir()
-        with (root / "image.raw.zst").open("wb") as handle:
+        pieces = torrent.Pieces(torrent.piece_length(size))
+        with (root / WIRE_FILE).open("wb") as handle:
             for _block in range(size // 10**6):
-                handle.write(os.urandom(10**6))
-        (root / torrent.TORRENT_FILE).write_bytes(torrent.of_file(str(root / "image.raw.zst"))[0])
+                data = os.urandom(10**6)
+                pieces.add(data)
+                handle.write(data)
+        for name, content in torrent.files(pieces.metainfo()).items():
+            (root / name).write_bytes(content)
         stack.enter_context(network(options.mirrors + options.nodes, options.rate))
         for number in mirrors:
             config = folder / f"nginx{number}.conf"
