@@ -45,6 +45,22 @@ def test_a_host_that_cannot_be_right_leaves_the_service_as_it_was(lab):
     assert lab.path("/etc/h200-rack/dhcp-hosts").read_text() == before
 
 
+def test_a_node_more_is_known_without_a_restart(lab):
+    def process() -> str:
+        return lab.ssh("systemctl", "show", "--property=MainPID", "dnsmasq").strip()
+
+    before = process()
+    more = [*rack.HOSTS, {"name": "gpu050", "mac": "5254.0031.0150", "address": "10.31.1.50"}]
+    play = lab.play([{**rack.ROLES[1], "vars": {**rack.ROLES[1]["vars"], "dhcp_hosts": more}}])
+    try:
+        assert len(play.changed) == 2, play.changed  # the file, and the handler
+        assert "52:54:00:31:01:50,10.31.1.50,gpu050," in lab.path("/etc/h200-rack/dhcp-hosts").read_text()
+        assert process() == before
+        assert "read /etc/h200-rack/dhcp-hosts" in lab.dhcp_log().splitlines()[-1]
+    finally:
+        lab.play([rack.ROLES[1]])
+
+
 def test_a_configuration_that_dnsmasq_refuses_is_taken_back(lab):
     before = lab.path("/etc/dnsmasq.d/h200-rack.conf").read_text()
     wrong = [{**rack.ROLES[1], "vars": {**rack.ROLES[1]["vars"], "dhcp_dns_port": 99999}}]
