@@ -47,8 +47,9 @@ EXAMPLES = r"""
 RETURN = r"""
 _value:
   description:
-    - A list with C(name), C(value), C(z) (null without statistics), C(median), C(verdict) (V(pass), V(look), V(fail),
-      V(not_run)) and C(reason) of every node, the worst first.
+    - A list with C(name), C(value), C(worst) (which of several values it is, counted from 0), C(z) (null without
+      statistics), C(median), C(verdict) (V(pass), V(look), V(fail), V(not_run)) and C(reason) of every node, the worst
+      first.
   type: list
   elements: dict
 """

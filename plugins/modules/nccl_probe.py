@@ -91,8 +91,9 @@ options:
     default: {}
   loopback:
     description:
-      - Force every hop through the NICs on one node (C(NCCL_P2P_DISABLE=1 NCCL_SHM_DISABLE=1)), which tests NICs and
-        GPUDirect without a second node. The reference is then one NIC's rate.
+      - Force every hop through the NICs on one node (C(NCCL_P2P_DISABLE=1), C(NCCL_SHM_DISABLE=1) and
+        C(NCCL_NVLS_ENABLE=0)), which tests NICs and GPUDirect without a second node. The reference is then one NIC's
+        rate, and NCCL must say (C(NCCL_DEBUG=INFO)) that all its connections go from GPU to NIC (C(GDRDMA)).
     type: bool
     default: false
   json:
@@ -165,7 +166,8 @@ notes:
     file was there before and a later run wrote another; use a fresh directory).
   - It ran and cannot be judged. V(not_run) by C(NO_REFERENCE) (sound, but no figure is known for this profile, number
     of GPUs or type; give O(profile) or O(reference)); C(SIZE_TOO_SMALL) (latency, not bandwidth; raise O(max_bytes));
-    C(RANKS_UNKNOWN) and C(HOSTS_UNKNOWN) (the log names none; keep its beginning).
+    C(RANKS_UNKNOWN) and C(HOSTS_UNKNOWN) (the log names none; keep its beginning); C(PATHS_UNKNOWN) (O(loopback), and
+    NCCL does not say which way it took); C(BUSY) (the nodes have other jobs; wait).
   - It did not end well. V(fail) by C(LAUNCH_FAILED) (hosts, slots, paths, libraries, login); C(TIMEOUT) (most often one
     NIC or one GPU; try pairs); C(CRASHED) (kernel log of the node); C(NCCL_ERROR) (again with C(NCCL_DEBUG=WARN), read
     the first complaint); C(CUDA_ERROR) (driver, fabric manager, Xids); C(TEST_ERROR); C(OUT_OF_MEMORY) (other processes
@@ -179,7 +181,9 @@ notes:
   - The hardware, or what is set on it. V(fail) by C(WRONG_RESULTS) (take the node out, find the GPU or link by halves);
     C(NVLS_ABSENT) (a ring's figure where NVLink SHARP was to be; C(NCCL_ALGO) or C(NCCL_NVLS_ENABLE) is set, or the
     fabric manager was restarted; reboot); C(NIC_PATH_SLOW) (NIC, cable, rail or GPUDirect; ports, then pairs with
-    C(NCCL_ALGO=RING)); C(BUSBW_LOW) (NVLinks, clocks, heat, other processes).
+    C(NCCL_ALGO=RING)); C(GPUDIRECT_ABSENT) (O(loopback) went through host memory; open kernel modules with dma-buf, ACS
+    and IOMMU); C(NOT_THROUGH_NICS) (O(loopback) did not reach the NICs); C(BUSBW_LOW) (NVLinks, clocks, heat, other
+    processes).
   - RV(notes) have codes as well. They do not change the verdict.
 seealso:
   - module: h200.rack.gpu_probe
@@ -355,6 +359,16 @@ seconds:
   returned: when a test was run
   type: float
   sample: 41.2
+boot_id:
+  description: The boot under which it was run, of the host that started it.
+  returned: when a test was run
+  type: str
+  sample: 6e1b0a4c-1f7e-4f0f-a6a3-0d5f5a0b7c11
+serials:
+  description: C(system), the serial number of the host that started it; empty where it cannot be read.
+  returned: when a test was run
+  type: dict
+  sample: {"system": "S412345X1"}
 stdout_tail:
   description: The end of what it printed.
   returned: when a test was run

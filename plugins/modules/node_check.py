@@ -11,8 +11,7 @@ short_description: Compare a freshly installed node with what it shall be
 version_added: 0.1.0
 description:
   - Waits for cloud-init, then reads host name, network, accounts, clock, services, GPUs and limits in one go
-    and compares
-    them with what is given. Changes nothing, and does not fail because a check does.
+    and compares them with what is given. Changes nothing.
   - What becomes true by itself after a boot (clock, network, services, devices) is waited for.
 options:
   hostname:
@@ -80,6 +79,10 @@ options:
     description: Seconds to wait for what becomes true by itself.
     type: float
     default: 30
+  must_pass:
+    description: Whether the task fails when a check does, with RV(code).
+    type: bool
+    default: false
 attributes:
   check_mode:
     support: full
@@ -105,6 +108,11 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
+code:
+  description: The first failed check, as a code; C(GPU_COUNT), C(NETWORK), C(CLOUD_INIT), C(UNIT) and so on.
+  type: str
+  returned: on failure
+  sample: GPU_COUNT
 verdict:
   description: V(pass) when all checks passed, else V(fail).
   type: str
@@ -167,6 +175,7 @@ def argument_spec():
         "nccl_conf": {"type": "str"},
         "hosts": {"type": "list", "elements": "str", "default": []},
         "wait": {"type": "float", "default": 30},
+        "must_pass": {"type": "bool", "default": False, "no_log": False},
     }
 
 
@@ -179,7 +188,11 @@ def main():
         except OSError as exc:
             return 127, "", f"{argv[0]}: {exc.strerror}"
 
-    module.exit_json(changed=False, **run_check.run(module.params, command))
+    result = run_check.run(module.params, command)
+    failure = run_check.failure(result)
+    if failure and module.params["must_pass"]:
+        module.fail_json(**{**result, **failure})
+    module.exit_json(changed=False, **result)
 
 
 if __name__ == "__main__":

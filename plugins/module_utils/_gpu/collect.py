@@ -74,10 +74,19 @@ def collect(wanted: t.Collection[str], timeout: float) -> Evidence:
         kernel_log_whole=whole,
         device_nodes=device_nodes(),
         pci_gpus=pci_gpus(),
-        boot_id=_text("/proc/sys/kernel/random/boot_id"),
-        serial=_text("/sys/class/dmi/id/product_serial"),
+        boot_id=boot_id(),
+        serial=serial(),
         simulated=os.path.exists(SIMULATED_MARKER),
     )
+
+
+def boot_id() -> str:
+    return _text("/proc/sys/kernel/random/boot_id")
+
+
+def serial() -> str:
+    """The system's serial number; only root may read it."""
+    return _text("/sys/class/dmi/id/product_serial")
 
 
 def read_kmsg(path: str = "/dev/kmsg") -> tuple[t.Optional[str], bool]:

@@ -14,6 +14,9 @@ from ansible_collections.h200.rack.plugins.module_utils._common.errors import In
 PROGRAMS = ("all_reduce", "all_gather", "reduce_scatter", "alltoall", "sendrecv", "broadcast")
 LAUNCHERS = ("local", "srun", "mpirun")
 
+# Seconds that srun waits for nodes that are in use. What it waits is lost to the test.
+_QUEUE = 60
+
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?\s*", re.I)
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -112,6 +115,7 @@ def _srun(request: Request, job_name: str) -> list[str]:
         f"--gres=gpu:{request.gpus_per_node}",
         *((f"--nodelist={','.join(request.hosts)}",) if request.hosts else ()),
         f"--time={minutes}",
+        f"--immediate={min(request.timeout, _QUEUE)}",
         "--kill-on-bad-exit=1",
         *request.launcher_args,
     ]

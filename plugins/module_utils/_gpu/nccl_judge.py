@@ -39,6 +39,8 @@ def judge(log: Log, expect: Expectation) -> Judgement:
             result.add("NO_RESULT", words)
         return result.finish()
     _one_job(log, expect, result)
+    if expect.loopback:
+        _through_nics(log, expect, result)
     judged = [_table(log, table, expect, result) for table in log.tables]
     # Of several tests the slowest counts.
     worst = min((one for one in judged if one is not None), key=lambda one: one[0], default=None)
@@ -65,6 +67,20 @@ def _one_job(log: Log, expect: Expectation, result: Judgement) -> None:
     alone = [table for table in log.tables if len(table.devices) == 1 and not table.devices_cut]
     if len(alone) > 1:
         result.add("NOT_ONE_JOB", f"{len(alone)} tests of one rank each: build with MPI=1, check --mpi")
+
+
+def _through_nics(log: Log, expect: Expectation, result: Judgement) -> None:
+    """A loopback proves the NICs and GPUDirect only where NCCL says that it took that way."""
+    within, staged = log.paths.get("local", 0), log.paths.get("net", 0)
+    if within:
+        result.add("NOT_THROUGH_NICS", f"{within} connections of NCCL stay within the node: the NICs were not tested")
+    elif staged:
+        words = f"{staged} connections go through host memory instead of from GPU to NIC"
+        result.add("GPUDIRECT_ABSENT", f"{words}: open kernel modules with dma-buf, ACS and IOMMU; NIC near its GPU?")
+    elif not log.paths and expect.own_run:
+        result.add("PATHS_UNKNOWN", "NCCL did not say which way its connections take, though NCCL_DEBUG=INFO was set")
+    elif not log.paths:
+        result.note("PATHS_UNKNOWN", "the log does not say whether GPUDirect was used: it shows with NCCL_DEBUG=INFO")
 
 
 def _table(log: Log, table: Table, expect: Expectation, result: Judgement) -> t.Optional[Speed]:

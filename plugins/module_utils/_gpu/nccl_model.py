@@ -126,5 +126,7 @@ class Log:
     algorithm: t.Optional[str] = None  # NCCL_ALGO, as NCCL says that it was set
     nvls_off: t.Optional[str] = None  # the line that says why NVLS is not in play
     communicator_ranks: t.Optional[int] = None  # "nranks" of NCCL's own lines
+    # How NCCL connected its ranks: how often by GPUDirect (gdr), by a NIC without it (net), within the node (local).
+    paths: dict[str, int] = dataclasses.field(default_factory=dict)
     simulated: bool = False
     empty: bool = False

@@ -18,7 +18,7 @@ from ansible_collections.h200.rack.plugins.module_utils._common import profiles
 from ansible_collections.h200.rack.plugins.module_utils._common.errors import InvalidInput
 
 from . import limited, nccl_command, nccl_json, nccl_text, nccl_wrapping
-from .collect import SIMULATED_MARKER
+from .collect import SIMULATED_MARKER, boot_id, serial
 from .nccl_judge import judge
 from .nccl_model import Log, Row
 from .nccl_reasons import Reason
@@ -26,6 +26,14 @@ from .nccl_verdict import Expectation, Judgement
 
 # What of a log a record keeps at most.
 _TAIL = 4000
+# Every hop through the NICs, and NCCL saying so.
+_LOOPBACK = {
+    "NCCL_P2P_DISABLE": "1",
+    "NCCL_SHM_DISABLE": "1",
+    "NCCL_NVLS_ENABLE": "0",
+    "NCCL_DEBUG": "INFO",
+    "NCCL_DEBUG_SUBSYS": "INIT,NET,ENV",
+}
 _SHOWN = ("NCCL_", "UCX_", "CUDA_")
 
 
@@ -70,7 +78,7 @@ def _run(params: t.Mapping[str, t.Any], check_mode: bool) -> dict[str, t.Any]:
     nccl_command.check(request)
     env = nccl_command.check_env(params.get("env") or {})
     if params.get("loopback"):
-        env = {"NCCL_P2P_DISABLE": "1", "NCCL_SHM_DISABLE": "1", **env}
+        env = {**_LOOPBACK, **env}
     job_name = f"nccl_probe_{uuid.uuid4().hex[:12]}"
     argv = nccl_command.command(request, env, job_name, as_root=os.geteuid() == 0)
     # What is not plainly a setting of the test may be a secret.
@@ -95,6 +103,8 @@ def _run(params: t.Mapping[str, t.Any], check_mode: bool) -> dict[str, t.Any]:
         **asked,
         "exit_code": ended.rc,
         "seconds": round(ended.seconds, 2),
+        "boot_id": boot_id(),
+        "serials": {"system": serial()},
         "stdout_tail": ended.out[-_TAIL:],
         "stderr_tail": ended.err[-_TAIL:],
     }
@@ -112,6 +122,7 @@ def _log_of(ended: limited.Ended) -> Log:
     log.warnings += complaints.warnings
     log.algorithm = log.algorithm or complaints.algorithm
     log.nvls_off = log.nvls_off or complaints.nvls_off
+    log.paths = {**text.paths, **complaints.paths}
     log.simulated = log.simulated or text.simulated or complaints.simulated
     return log
 

@@ -36,6 +36,8 @@ CODES: dict[str, str] = {
     "SIZE_TOO_SMALL": NOT_RUN,
     "RANKS_UNKNOWN": NOT_RUN,
     "HOSTS_UNKNOWN": NOT_RUN,
+    "PATHS_UNKNOWN": NOT_RUN,
+    "BUSY": NOT_RUN,
     # It did not run to its end.
     "LAUNCH_FAILED": FAIL,
     "TIMEOUT": FAIL,
@@ -61,6 +63,8 @@ CODES: dict[str, str] = {
     "WRONG_RESULTS": FAIL,
     "NVLS_ABSENT": FAIL,
     "NIC_PATH_SLOW": FAIL,
+    "GPUDIRECT_ABSENT": FAIL,
+    "NOT_THROUGH_NICS": FAIL,
     "MIN_BW_FAILED": FAIL,
     "BUSBW_LOW": FAIL,
 }
@@ -73,5 +77,6 @@ HINTS: dict[str, str] = {
     "CUDA_ERROR": "driver, fabric manager and library must fit; look for an Xid in the kernel log",
     "TEST_ERROR": "the test ended with an error of its own: see its output",
     "LAUNCH_FAILED": "the launcher could not start the test: check hosts, slots, paths, libraries and login",
+    "BUSY": "the nodes have other jobs, so nothing was measured: run it again when they have ended",
     "CRASHED": "a process died: see its output and the kernel log of its node",
 }

@@ -30,6 +30,7 @@ _AVERAGE = re.compile(r"Avg bus bandwidth\s*:\s*(\S+)\s*(OK|FAILED)?")
 _REDUCING = re.compile(r"Reducing maxBytes to\s+(\d+)")
 _ALGO = re.compile(r"NCCL_ALGO set by environment to\s+(\S+?)\.?\s*$")
 _ALGO_GIVEN = re.compile(r"\bNCCL_ALGO[=\s]\s*[\"']?([\w^:,;-]+)")
+_PATH = re.compile(r"\[(?:send|receive)\] via (\S.*)")
 _NRANKS = re.compile(r"\bnranks\s+(\d+)\b")
 _NVLS_OFF = re.compile(
     r"NCCL_NVLS_ENABLE set by environment to 0|NVLS multicast support is not available|NVLS: .*(?:disabled|failed)",
@@ -205,6 +206,10 @@ class _Reader:
             self.log.algorithm = algo.group(1)
         if self.log.nvls_off is None and "NVLS" in text and _NVLS_OFF.search(text):
             self.log.nvls_off = text[-200:]
+        path = _PATH.search(text) if " via " in text else None
+        if path:
+            way = "local" if not path.group(1).startswith("NET/") else "gdr" if "GDRDMA" in path.group(1) else "net"
+            self.log.paths[way] = self.log.paths.get(way, 0) + 1
         ranks = _NRANKS.search(text) if "nranks" in text else None
         if ranks:
             self.log.communicator_ranks = max(self.log.communicator_ranks or 0, int(ranks.group(1)))

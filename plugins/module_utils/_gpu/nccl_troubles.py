@@ -12,6 +12,8 @@ from .nccl_model import Trouble
 
 # First match wins. The words are those of nccl-tests, NCCL, CUDA, Slurm, Open MPI, PRRTE, MPICH and the shell.
 _PATTERNS: tuple[tuple[str, str], ...] = (
+    # With --immediate srun does not wait for nodes that are in use; that says nothing about them.
+    ("BUSY", r"srun: .*(?:Requested nodes are busy|Immediate execution impossible|Unable to allocate .* [Ii]mmediate)"),
     ("OUT_OF_MEMORY", r"Test CUDA failure.*out of memory|CUDA.*out of memory|oom[-_]kill|Out Of Memory"),
     ("GPUS_MISSING", r"Invalid number of GPUs: \d+ requested but only \d+|no CUDA-capable device|No devices found"),
     ("TIMEOUT", r"Test timeout \(|DUE TO TIME LIMIT|timed out waiting|Timed out after"),

@@ -8,53 +8,97 @@ from __future__ import annotations
 import typing as t
 
 from . import rack_statistics
+from .checks import FAIL, NOT_RUN, PASS, overall
 
 Record = t.Mapping[str, t.Any]
 
-# Plots: the part of a record and the figure, its title and unit.
+# What is plotted: part of a record, the tiers whose records have it, the figure in it, title, unit.
 _MEASURES: tuple[tuple[str, tuple[str, ...], str, str, str], ...] = (
     ("nccl", ("standard", "burn_in"), "busbw", "One node: all_reduce bus bandwidth", "GB/s"),
     ("nics", ("standard", "burn_in"), "busbw", "One node: every hop through the NICs", "GB/s"),
     ("burn", ("burn_in",), "rates", "gpu-burn: slowest GPU of the node", "Gflop/s"),
     ("pair", ("pairwise",), "busbw", "Pairs of nodes: ring bus bandwidth", "GB/s"),
 )
+# Tiers whose records are about the node they are named for. A pair's and a rack's record is about others too.
+_OWN = ("quick", "standard", "burn_in")
 
 
 def build(records: t.Sequence[Record], run_id: str, nodes: t.Sequence[str] = ()) -> dict[str, t.Any]:
     """The whole report as data; nodes without a record are listed as not run."""
-    names = sorted({*nodes, *(str(record["node"]) for record in records)})
-    rows = [_node(name, [record for record in records if record["node"] == name]) for name in names]
-    accepted = sum(1 for row in rows if row["verdict"] == "pass")
     pairs = [part for record in records for key, part in record.get("parts", {}).items() if key == "pair"]
+    blame = rack_statistics.suspects(pairs)
+    paired = {str(host): _of_pairs(str(host), pairs, blame) for pair in pairs for host in _hosts(pair)}
+    names = sorted({*nodes, *(str(record["node"]) for record in records), *paired})
+    rows = [_node(name, [record for record in records if record["node"] == name], paired.get(name)) for name in names]
+    first = sum(1 for row in rows if row["first_pass"])
     return {
         "run_id": run_id,
         "simulated": any(bool(record.get("simulated")) for record in records),
         "nodes": rows,
-        "accepted": accepted,
+        "accepted": sum(1 for row in rows if row["verdict"] == PASS),
         "total": len(rows),
         # Of the rack, and never a node's pass mark.
-        "first_pass_yield": round(accepted / len(rows), 4) if rows else None,
+        "first_pass_yield": round(first / len(rows), 4) if rows else None,
         "measures": [measure for measure in (_measure(records, spec) for spec in _MEASURES) if measure],
-        "failed_checks": _failed_checks(records),
-        "pairs": rack_statistics.suspects(pairs),
+        "failed_checks": _failed_checks(rows),
+        "pairs": blame,
+        "rack": [_together(name, part) for record in records for name, part in _parts_of_rack(record)],
     }
 
 
-def _node(name: str, records: t.Sequence[Record]) -> dict[str, t.Any]:
-    verdicts = [str(record["verdict"]) for record in records]
-    verdict = (
-        "not_run" if not verdicts else "fail" if "fail" in verdicts else "not_run" if "not_run" in verdicts else "pass"
-    )
+def _hosts(pair: t.Mapping[str, t.Any]) -> t.Sequence[t.Any]:
+    return pair.get("target_hosts") or pair.get("hosts") or []
+
+
+def _of_pairs(
+    name: str, pairs: t.Sequence[t.Mapping[str, t.Any]], blame: t.Mapping[str, t.Any]
+) -> tuple[str, list[dict[str, str]]]:
+    """What a node's pairs say about the node: one good pair clears it."""
+    if name in blame["nodes"]:
+        return FAIL, [{"code": "PAIRS_BAD", "hint": "all its pairs are bad, so it is this node", "part": "pair"}]
+    if any(pair.get("verdict") == PASS for pair in pairs if name in map(str, _hosts(pair))):
+        return PASS, []
+    hint = "its only pair was bad or not run, so it may be the other node: pair it with a good one"
+    return NOT_RUN, [{"code": "PAIR_UNDECIDED", "hint": hint, "part": "pair"}]
+
+
+def _node(
+    name: str, records: t.Sequence[Record], paired: t.Optional[tuple[str, list[dict[str, str]]]]
+) -> dict[str, t.Any]:
+    own = [record for record in records if record["tier"] in _OWN]
+    newest = max(own, key=lambda record: str(record.get("time") or ""), default=None)
+    tiers = {}
+    reasons: list[t.Any] = []
+    for record in own:
+        outdated = newest is not None and _other_machine(record, newest)
+        tiers[str(record["tier"])] = NOT_RUN if outdated else str(record["verdict"])
+        if outdated:
+            hint = f"{record['tier']}: made under another boot or serial number than the newest record"
+            reasons.append({"code": "OUTDATED", "hint": hint, "part": ""})
+        else:
+            reasons += record.get("reasons", [])
+    if paired is not None:
+        tiers["pairwise"] = paired[0]
+        reasons += paired[1]
     return {
         "node": name,
-        "verdict": verdict,
-        "tiers": {str(record["tier"]): str(record["verdict"]) for record in records},
-        "reasons": [reason for record in records for reason in record.get("reasons", [])],
+        "verdict": overall(tiers.values()),
+        "first_pass": bool(tiers)
+        and set(tiers.values()) == {PASS}
+        and all(record.get("first_verdict", record["verdict"]) == PASS for record in own),
+        "tiers": tiers,
+        "reasons": reasons,
         "serial": next((s for s in (_serial(record) for record in records) if s), ""),
         "boot_id": next((str(record["boot_id"]) for record in records if record.get("boot_id")), ""),
         "versions": next((record["versions"] for record in records if record.get("versions")), {}),
         "simulated": any(bool(record.get("simulated")) for record in records),
     }
+
+
+def _other_machine(record: Record, newest: Record) -> bool:
+    """A record counts only for the boot and the serial number it was made under."""
+    pairs = ((record.get("boot_id"), newest.get("boot_id")), (_serial(record), _serial(newest)))
+    return any(ours and theirs and ours != theirs for ours, theirs in pairs)
 
 
 def _serial(record: Record) -> str:
@@ -66,34 +110,54 @@ def _measure(
 ) -> t.Optional[dict[str, t.Any]]:
     part_name, tiers, key, title, unit = spec
     values: dict[str, t.Any] = {}
-    floors = []
+    refused: dict[str, str] = {}
+    references = []
     for record in records:
         part = record.get("parts", {}).get(part_name)
         if record.get("tier") not in tiers or not part:
             continue
-        values[str(record["node"])] = part.get(key)
+        name = " + ".join(map(str, _hosts(part))) if part_name == "pair" else str(record["node"])
+        values[name] = part.get(key)
+        if part.get("verdict") == FAIL:
+            refused[name] = ", ".join(str(reason.get("code")) for reason in part.get("reasons") or []) or "failed"
         use = part.get("utilization") or {}
         if use.get("reference"):
-            floors.append((float(use["reference"]), str(use.get("basis", ""))))
+            references.append((float(use["reference"]), str(use.get("basis", ""))))
     if not values:
         return None
-    reference = max(floors) if floors else None
+    reference = max(references) if references else None
+    rows = rack_statistics.outliers(values)
+    for row in rows:
+        # The absolute gate was applied where the node was measured, with its own reference.
+        if row["name"] in refused and row["value"] is not None:
+            row.update(verdict=FAIL, reason=refused[row["name"]])
+    rows.sort(key=lambda row: row["verdict"] != FAIL)
     return {
         "part": part_name,
         "title": title,
         "unit": unit,
         "reference": reference[0] if reference else None,
         "basis": reference[1] if reference else "",
-        "nodes": rack_statistics.outliers(values),
+        "nodes": rows,
     }
 
 
-def _failed_checks(records: t.Sequence[Record]) -> list[dict[str, t.Any]]:
+def _parts_of_rack(record: Record) -> list[tuple[str, t.Mapping[str, t.Any]]]:
+    return list(record.get("parts", {}).items()) if record.get("tier") == "rack" else []
+
+
+def _together(name: str, part: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+    """One test over all nodes."""
+    kept = {key: part.get(key) for key in ("verdict", "busbw", "at_size", "utilization", "ranks", "reasons")}
+    return {"collective": name, "nodes": len(_hosts(part)), **kept}
+
+
+def _failed_checks(rows: t.Sequence[t.Mapping[str, t.Any]]) -> list[dict[str, t.Any]]:
     """How often each reason came, and on which nodes."""
     found: dict[str, dict[str, t.Any]] = {}
-    for record in records:
-        for reason in record.get("reasons", []):
+    for row in rows:
+        for reason in row["reasons"]:
             entry = found.setdefault(str(reason["code"]), {"code": reason["code"], "hint": reason["hint"], "nodes": []})
-            if record["node"] not in entry["nodes"]:
-                entry["nodes"].append(record["node"])
+            if row["node"] not in entry["nodes"]:
+                entry["nodes"].append(row["node"])
     return sorted(found.values(), key=lambda entry: (-len(entry["nodes"]), entry["code"]))

@@ -35,6 +35,11 @@ def outliers(
     finds what statistics cannot: a rack that is slow as a whole, and anything among few nodes.
     """
     single = {name: _worst(name, value, higher_is_better) for name, value in values.items()}
+    slowest = {
+        name: list(value).index(single[name])
+        for name, value in values.items()
+        if single[name] is not None and _many(value)
+    }
     known = {name: value for name, value in single.items() if value is not None}
     enough = len(known) >= min_nodes
     median = statistics.median(known.values()) if known else 0.0
@@ -49,6 +54,7 @@ def outliers(
             {
                 "name": name,
                 "value": value,
+                "worst": slowest.get(name),
                 "z": None if score is None else round(score, 2),
                 "median": round(median, 4),
                 "verdict": verdict,
@@ -75,10 +81,14 @@ def _verdict(
     return "pass", ""
 
 
+def _many(value: t.Any) -> bool:
+    return isinstance(value, (list, tuple))
+
+
 def _worst(name: str, value: t.Any, higher_is_better: bool) -> t.Optional[float]:
     if value is None:
         return None
-    numbers = list(value) if isinstance(value, (list, tuple)) else [value]
+    numbers = list(value) if _many(value) else [value]
     if not numbers:
         return None
     for number in numbers:

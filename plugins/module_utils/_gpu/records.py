@@ -23,6 +23,8 @@ FORMAT = 1
 TIERS = ("quick", "standard", "burn_in", "pairwise", "rack")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]*")
 # What a part (the result of a probe) brings into the record; the rest of a module's result is Ansible's.
+# What says nothing about the node, only about when and how often it was measured.
+_OF_TRY = {"time": "", "attempts": 0, "first_verdict": ""}
 _KEPT = (
     "verdict",
     "reasons",
@@ -93,6 +95,9 @@ def build(
         "tier": tier,
         "time": time,
         "verdict": overall(verdicts),
+        # What the first try of this run came to; a later one replaces the rest of the record.
+        "first_verdict": overall(verdicts),
+        "attempts": 1,
         "reasons": reasons,
         "simulated": any(bool(part.get("simulated")) for part in parts.values()),
         "profile": profile,
@@ -129,8 +134,11 @@ def write(root: str, record: t.Mapping[str, t.Any], check_mode: bool = False) ->
     """Where the record is, and whether its file changed; an equal one keeps its time."""
     path = path_of(root, str(record["run_id"]), str(record["node"]), str(record["tier"]))
     old = load(path)
-    if old is not None and {**old, "time": ""} == {**json.loads(encode(record)), "time": ""}:
-        return path, False
+    if old is not None:
+        if {**old, **_OF_TRY} == {**json.loads(encode(record)), **_OF_TRY}:
+            return path, False
+        first = old.get("first_verdict", old.get("verdict"))
+        record = {**record, "first_verdict": first, "attempts": int(old.get("attempts", 1)) + 1}
     if not check_mode:
         try:
             os.makedirs(os.path.dirname(path), mode=0o755, exist_ok=True)
@@ -177,6 +185,7 @@ def keep(params: t.Mapping[str, t.Any], check_mode: bool) -> tuple[dict[str, t.A
     path, changed = write(params["path"], record, check_mode)
     result = {key: record[key] for key in ("verdict", "reasons", "simulated", "tier")}
     summary = {key: record[key] for key in ("node", "run_id", "tier", "verdict", "simulated", "reasons", "boot_id")}
+    summary["serial"] = (record["serials"] or {}).get("system", "")
     return {**result, "changed": changed, "record": path, "summary": summary}, failure(record)
 
 

@@ -47,7 +47,7 @@ def page(report: t.Mapping[str, t.Any], title: str) -> str:
         parts.append('<p class="sim">Made from <b>simulated</b> tools. It says nothing about hardware.</p>')
     parts += [_tiles(report), _suspects(report["pairs"])]
     parts += [_plot(measure) for measure in report["measures"]]
-    parts += [_checks(report["failed_checks"]), _nodes(report["nodes"]), "</body></html>"]
+    parts += [_together(report["rack"]), _checks(report["failed_checks"]), _nodes(report["nodes"]), "</body></html>"]
     return "\n".join(parts) + "\n"
 
 
@@ -83,6 +83,24 @@ def _suspects(pairs: t.Mapping[str, t.Any]) -> str:
     return "<h2>Pairs</h2>" + "".join(f"<p>{text}</p>" for text in words)
 
 
+def _together(tests: t.Sequence[t.Mapping[str, t.Any]]) -> str:
+    if not tests:
+        return ""
+    rows = []
+    for test in tests:
+        use = test["utilization"] or {}
+        against = f"{use['value']:.0%} of {use['reference']:g} GB/s ({use['basis']})" if use.get("reference") else ""
+        codes = ", ".join(str(reason["code"]) for reason in test["reasons"] or [])
+        speed = "" if test["busbw"] is None else f"{test['busbw']:g}"
+        rows.append(
+            f'<tr><td>{_e(test["collective"])}</td><td class="v {_e(test["verdict"])}">'
+            f"{_WORDS.get(test['verdict'], _e(test['verdict']))}</td><td>{_e(test['nodes'])}</td><td>{_e(speed)}</td>"
+            f"<td>{_e(against)}</td><td>{_e(codes)}</td></tr>"
+        )
+    head = "<tr><th>Collective<th>Verdict<th>Nodes<th>GB/s<th>Against<th>Reasons</tr>"
+    return f"<h2>All nodes together</h2><table>{head}{''.join(rows)}</table>"
+
+
 def _plot(measure: t.Mapping[str, t.Any]) -> str:
     """A bar for each node, the slowest first, with the reference as a line."""
     rows = [row for row in measure["nodes"] if row["value"] is not None]
@@ -104,13 +122,15 @@ def _plot(measure: t.Mapping[str, t.Any]) -> str:
         y = number * (thick + gap) + 2
         length = width * row["value"] / top
         label = row["name"]
-        tip = f"{label}: {row['value']:g} {measure['unit']} {row['reason']}".strip()
+        gpu = "" if row["worst"] is None else f" (GPU {row['worst']})"
+        tip = f"{label}{gpu}: {row['value']:g} {measure['unit']} {row['reason']}".strip()
         out.append(f'<text x="{left - 8}" y="{y + thick - 3}" text-anchor="end">{_e(label)}</text>')
         out.append(
             f'<rect class="{_e(row["verdict"])}" x="{left}" y="{y}" width="{max(length, 1):.1f}" height="{thick}">'
             f"<title>{_e(tip)}</title></rect>"
         )
-        out.append(f'<text x="{left + length + 6:.1f}" y="{y + thick - 3}">{row["value"]:g}</text>')
+        words = "" if row["verdict"] == "pass" else f"{gpu} {row['reason']}"
+        out.append(f'<text x="{left + length + 6:.1f}" y="{y + thick - 3}">{row["value"]:g}{_e(words)}</text>')
     if measure["reference"]:
         x = left + width * measure["reference"] / top
         out.append(

@@ -11,6 +11,8 @@ from .._common.deadline import Deadline
 from . import gather, judge
 
 # What becomes true by itself a while after boot; the rest does not get better by waiting.
+# What a check's code is where it is not its name, as gpu_probe calls the same.
+_CODES = {"GPU_DEVICES": "GPU_COUNT"}
 _SETTLING = ("time_sync", "network.", "gpu_devices")
 POLL = 1.0
 
@@ -32,3 +34,13 @@ def run(params: t.Mapping[str, t.Any], command: gather.Run, deadline: Deadline |
         "boot_id": facts["boot_id"],
         "units": facts["units"],
     }
+
+
+def failure(result: t.Mapping[str, t.Any]) -> dict[str, str]:
+    """``msg`` with everything that is wrong and ``code`` of the first, for a result that did not pass; else empty."""
+    wrong = [check for check in result["checks"] if check["verdict"] != judge.PASS]
+    if not wrong:
+        return {}
+    words = [f"{c['name']}: {c['hint']} (is {c['measured']}, shall be {c['expected']})" for c in wrong]
+    code = wrong[0]["name"].partition(".")[0].upper()
+    return {"code": _CODES.get(code, code), "msg": "; ".join(words)}

@@ -184,9 +184,15 @@ def test_a_good_node_passes_the_standard_tier(box):
     assert record["parts"]["nccl"]["utilization"]["reference"] == 480
 
 
-@pytest.mark.parametrize(
-    ("fault", "code"), [("nic_slow", "NIC_PATH_SLOW"), ("nvls_absent", "NVLS_ABSENT"), ("nccl_wrong", "WRONG_RESULTS")]
-)
+LOADED = {
+    "nic_slow": "NIC_PATH_SLOW",
+    "gdr_absent": "GPUDIRECT_ABSENT",
+    "nvls_absent": "NVLS_ABSENT",
+    "nccl_wrong": "WRONG_RESULTS",
+}
+
+
+@pytest.mark.parametrize(("fault", "code"), LOADED.items())
 def test_a_slow_or_wrong_node_is_refused_by_the_standard_tier_though_it_looks_good(box, fault, code):
     done, record = run(box, fault, tier="standard")
     assert done.returncode == 2 and code in codes(record)

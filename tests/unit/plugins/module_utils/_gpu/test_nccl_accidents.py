@@ -225,3 +225,34 @@ OTHERS = {
 def test_what_is_no_table_of_nccl_tests_is_no_run(text):
     result = judged(text)
     assert (result["verdict"], codes(result)) == ("not_run", ["NO_RESULT"])
+
+
+PATHS = {
+    "r09-n01:1:2 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[1] [send] via NET/IB/0/GDRDMA\n": [],
+    "r09-n01:1:2 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[1] [send] via NET/IB/3(1)/GDRDMA/Shared\n": [],
+    "r09-n01:1:2 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[1] [send] via NET/AWS Libfabric/0/GDRDMA\n": [],
+    "r09-n01:1:2 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[1] [send] via NET/IB/0\n": ["GPUDIRECT_ABSENT"],
+    "r09-n01:1:2 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[1] [receive] via NET/Socket/0\n": ["GPUDIRECT_ABSENT"],
+    "r09-n01:1:2 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[1] [send] via SHM/direct/direct\n": ["NOT_THROUGH_NICS"],
+}
+
+
+@pytest.mark.parametrize(("line", "expected"), PATHS.items())
+def test_a_loopback_proves_gpudirect_only_where_nccl_says_that_it_took_that_way(line, expected):
+    assert codes(judged(line * 8 + Run(peak=47, low=GIB).text(), loopback=True)) == expected
+
+
+def test_a_loopback_that_names_no_way_is_noted():
+    assert notes(judged(Run(peak=47, low=GIB).text(), loopback=True)) == ["PATHS_UNKNOWN"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "srun: error: Unable to allocate resources: Requested nodes are busy",
+        "srun: error: Unable to allocate resources: Immediate execution impossible, insufficient priority",
+    ],
+)
+def test_nodes_that_have_other_jobs_were_not_measured(line):
+    result = judged(line + "\n")
+    assert (result["verdict"], codes(result)) == ("not_run", ["BUSY"])

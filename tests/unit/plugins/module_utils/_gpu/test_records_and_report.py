@@ -185,6 +185,72 @@ def test_the_report_counts_what_passed_and_lists_who_was_not_run():
     assert report["measures"][0]["reference"] == 480
 
 
+def pair_record(first, second, verdict):
+    part = {"verdict": verdict, "target_hosts": [first, second], "busbw": 370 if verdict == "pass" else 90}
+    part["reasons"] = [] if verdict == "pass" else [{"code": "NIC_PATH_SLOW", "hint": "x"}]
+    return records.build(first, "r1", "pairwise", {"pair": part})
+
+
+def test_a_bad_pair_is_held_against_the_node_that_all_bad_pairs_share_and_not_against_who_led_it():
+    bad = {"n2 n3", "n3 n4"}
+    ring = ["n1 n2", "n2 n3", "n3 n4", "n4 n1"]
+    found = [pair_record(*pair.split(), "fail" if pair in bad else "pass") for pair in ring]
+    report = rack_report.build(found, "r1", ["n1", "n2", "n3", "n4"])
+    assert {row["node"]: row["verdict"] for row in report["nodes"]} == {
+        "n1": "pass",
+        "n2": "pass",
+        "n3": "fail",
+        "n4": "pass",
+    }
+    assert report["failed_checks"] == [
+        {"code": "PAIRS_BAD", "hint": "all its pairs are bad, so it is this node", "nodes": ["n3"]}
+    ]
+    drawn = {row["name"]: row["verdict"] for row in report["measures"][0]["nodes"]}
+    assert drawn == {"n1 + n2": "pass", "n2 + n3": "fail", "n3 + n4": "fail", "n4 + n1": "pass"}
+
+
+def test_a_slow_rack_fails_the_rack_and_not_its_first_node():
+    slow = {"verdict": "fail", "target_hosts": ["n1", "n2"], "busbw": 90.0, "reasons": [{"code": "NIC_PATH_SLOW"}]}
+    slow["utilization"] = {"value": 0.19, "reference": 480.0, "basis": "2 nodes"}
+    report = rack_report.build([records.build("n1", "r1", "rack", {"all_reduce": slow})], "r1", ["n1", "n2"])
+    assert [row["verdict"] for row in report["nodes"]] == ["not_run", "not_run"]
+    assert (report["rack"][0]["verdict"], report["rack"][0]["nodes"]) == ("fail", 2)
+    assert "19% of 480 GB/s (2 nodes)" in report_html.page(report, "t")
+
+
+def test_a_node_below_its_gate_is_red_among_few_nodes_too():
+    measure = rack_report.build(sample_records(), "r1")["measures"][0]
+    assert [(row["name"], row["verdict"], row["reason"]) for row in measure["nodes"]][0] == (
+        "gpu2",
+        "fail",
+        "NVLS_ABSENT",
+    )
+
+
+def test_a_record_of_an_earlier_boot_or_another_board_counts_no_more():
+    old = records.build("n1", "r1", "burn_in", {"gpu": {**GPU, "boot_id": "b0"}}, time="t1")
+    new = records.build("n1", "r1", "quick", {"gpu": GPU}, time="t2")
+    row = rack_report.build([old, new], "r1")["nodes"][0]
+    assert (row["verdict"], row["tiers"]["burn_in"], row["reasons"][0]["code"]) == ("not_run", "not_run", "OUTDATED")
+
+
+def test_a_node_that_passed_at_its_second_try_is_accepted_and_lowers_the_yield(tmp_path):
+    bad = records.build("n1", "r1", "quick", {"gpu": {**GPU, "verdict": "fail"}})
+    records.write(str(tmp_path), bad)
+    records.write(str(tmp_path), records.build("n1", "r1", "quick", {"gpu": GPU}))
+    record = records.load_run(str(tmp_path), "r1")[0]
+    assert (record["verdict"], record["first_verdict"], record["attempts"]) == ("pass", "fail", 2)
+    report = rack_report.build([record], "r1")
+    assert (report["accepted"], report["first_pass_yield"]) == (1, 0.0)
+
+
+def test_the_slow_gpu_of_a_node_is_named():
+    burn = {"verdict": "pass", "rates": [51000.0] * 5 + [44000.0] + [51000.0] * 2}
+    report = rack_report.build([records.build("n1", "r1", "burn_in", {"gpu": GPU, "burn": burn})], "r1")
+    assert report["measures"][0]["nodes"][0]["worst"] == 5
+    assert "n1 (GPU 5): 44000" in report_html.page(report, "t")
+
+
 def test_the_page_needs_no_other_file_and_escapes_what_nodes_say():
     page = report_html.page(rack_report.build(sample_records(), "r1"), "Rack <7>")
     assert "http" not in page.replace("https://www.gnu.org", "") and "<script" not in page

@@ -176,3 +176,16 @@ def test_a_clock_that_still_settles_is_waited_for(monkeypatch):
     )
     params = {**EXPECTED, "cloud_init_timeout": 1, "wait": 30}
     assert run_check.run(params, None, _Clock(5))["verdict"] == "pass"
+
+
+def test_a_failure_has_the_code_that_gpu_probe_gives_the_same_thing():
+    checks = [
+        {"name": "gpu_devices", "measured": 7, "expected": 8, "verdict": "fail", "hint": "look at lspci"},
+        {"name": "unit.nvidia-fabricmanager.service", "measured": "stopped", "expected": "running", "verdict": "fail",
+         "hint": "not running"},
+    ]  # fmt: skip
+    failed = run_check.failure({"checks": checks})
+    assert failed["code"] == "GPU_COUNT"
+    assert failed["msg"].startswith("gpu_devices: look at lspci (is 7, shall be 8); unit.nvidia-fabricmanager.service:")
+    assert run_check.failure({"checks": checks[1:]})["code"] == "UNIT"
+    assert run_check.failure({"checks": []}) == {}

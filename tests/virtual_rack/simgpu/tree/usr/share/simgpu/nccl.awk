@@ -44,6 +44,10 @@ BEGIN {
         printf " .. %s pid 4100: Test failure common.cu:1061\n", host[1]
         exit 3
     }
+    if (loopback == 1 && debug == "INFO")
+        for (r = 0; r < n; r++)
+            printf "%s:%d:%d [%d] NCCL INFO Channel 00/0 : %d[%d] -> %d[%d] [send] via NET/IB/%d%s\n", host[1], 4100 + r, \
+                4200 + r, r, r, r, (r + 1) % n, (r + 1) % n, r, fault == "gdr_absent" ? "" : "/GDRDMA"
     print "#"
     print "#                                                              out-of-place                       in-place          "
     print "#       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw #wrong"
