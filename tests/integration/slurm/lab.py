@@ -14,6 +14,7 @@ network is touched. SSH gets in by the inventory's ProxyCommand; `DIR/run CMD…
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import pathlib
@@ -24,6 +25,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import typing as t
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 CACHE = ROOT / ".cache" / "build" / "slurm"
@@ -224,8 +226,7 @@ class Lab:
 
     def down(self) -> None:
         state = json.loads(self.state.read_text()) if self.state.exists() else {"hosts": {}, "pids": {}}
-        for pid in state["pids"].values():
-            _end(pid)
+        _end(state["pids"].values())
         for name in state["hosts"]:
             root = self.work / name / "root"
             if os.path.ismount(root):
@@ -238,19 +239,25 @@ class Lab:
             (self.work / left).unlink(missing_ok=True)
 
 
-def _end(pid: int) -> None:
-    """End nspawn and, if it does not go, its process group; both were started by `up`."""
+def _end(pids: t.Collection[int]) -> None:
+    """End all nspawns at once and, if they do not go, their process groups; all were started by `up`."""
+    left = set(pids)
     for signum in (signal.SIGTERM, signal.SIGKILL):
-        try:
-            os.killpg(pid, signum)
-        except ProcessLookupError:
-            return
-        for _try in range(100):
-            try:
-                os.kill(pid, 0)
-            except ProcessLookupError:
-                return
+        for pid in left:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(pid, signum)
+        end = time.monotonic() + 10
+        while left and time.monotonic() < end:
+            left = {pid for pid in left if _lives(pid)}
             time.sleep(0.1)
+
+
+def _lives(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
 
 
 def connect(host: str, port: int) -> None:
