@@ -29,7 +29,10 @@ options:
     type: str
     required: true
   timeout:
-    description: Seconds to wait for the answer to one request.
+    description:
+      - Seconds that the answer to one request may take, until its last byte.
+      - The whole task ends after O(wait_timeout) and once this time; closing its session may add this time again, but
+        no more than 15 seconds.
     type: int
     default: 30
 attributes:

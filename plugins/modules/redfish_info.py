@@ -34,6 +34,10 @@ options:
   query:
     description: A JMESPath expression over the returned values; its outcome is RV(result).
     type: str
+  wait_timeout:
+    description: Seconds for everything that O(gather) names.
+    type: int
+    default: 300
 requirements:
   - jmespath, for O(query)
 seealso:

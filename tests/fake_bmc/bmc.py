@@ -61,7 +61,7 @@ class Bmc:
         self.log = Log()
         self.url = self.host = ""
         self.query = ""  # of the request being answered
-        self._sessions: dict[str, str] = {}  # id -> token
+        self.sessions: dict[str, str] = {}  # id -> token
         self._made = 0
         self._version = 1
         self.boot: dict[str, t.Any] = {"BootSourceOverrideEnabled": "Disabled", "BootSourceOverrideTarget": "None"}
@@ -121,28 +121,26 @@ class Bmc:
 
     def _authorized(self, headers: dict[str, str]) -> bool:
         basic = base64.b64encode(f"{self.username}:{self.password}".encode()).decode()
-        return (
-            headers.get("authorization") == f"Basic {basic}" or headers.get("x-auth-token") in self._sessions.values()
-        )
+        return headers.get("authorization") == f"Basic {basic}" or headers.get("x-auth-token") in self.sessions.values()
 
     def _login(self, body: t.Any) -> Response:
         if not isinstance(body, dict) or (body.get("UserName"), body.get("Password")) != (self.username, self.password):
             return problem(
                 401, "Base.1.18.ResourceAtUriUnauthorized", f"Password {(body or {}).get('Password')} is wrong."
             )
-        if len(self._sessions) >= self.personality.session_cap:
+        if len(self.sessions) >= self.personality.session_cap:
             return problem(503, "Base.1.18.SessionLimitExceeded", "Too many sessions.")
         self._made += 1
         number, token = str(self._made), f"token-{self._made}"
-        self._sessions[number] = token
+        self.sessions[number] = token
         path = f"{ROOT}/SessionService/Sessions/{number}"
         return Response(201, {"@odata.id": path, "Id": number}, {"X-Auth-Token": token, "Location": path})
 
     def _logout(self, path: str) -> Response:
-        return Response(204) if self._sessions.pop(path.rsplit("/", 1)[-1], None) else Response(404)
+        return Response(204) if self.sessions.pop(path.rsplit("/", 1)[-1], None) else Response(404)
 
     def expire_sessions(self) -> None:
-        self._sessions.clear()
+        self.sessions.clear()
 
     # -- reading ------------------------------------------------------------------------------------------
 

@@ -44,7 +44,11 @@ DEFAULT_PORTS = {"https": 443, "http": 80}
 
 
 class NoAnswer(Exception):
-    """The request may have reached the BMC, but no answer came back."""
+    """The request may have reached the BMC, but no answer came back: in time (``late``), or at all."""
+
+    def __init__(self, text: str, late: bool = False) -> None:
+        super().__init__(text)
+        self.late = late
 
 
 class Http:
@@ -77,6 +81,11 @@ class Http:
         self._headers.pop("X-Auth-Token", None)
 
     def close(self) -> None:
+        self._connector.close()
+
+    def fresh(self) -> None:
+        """Begin the next request on a new connection: one that was kept may be just about to be closed by the BMC, and
+        a request that must not be repeated would be lost on it."""
         self._connector.close()
 
     def get(self, path: str, tries: int = len(READ_PAUSES) + 1) -> Answer:
@@ -153,24 +162,32 @@ class Http:
         except sushy_exceptions.SushyError as exc:
             if self._answer is None:
                 raise self._trouble(exc.__context__ or exc, method, path) from exc
-        except (AttributeError, TypeError, KeyError) as exc:
-            # sushy trips over error bodies that are not the objects it expects; we hold the answer itself.
-            if self._answer is None:
-                raise BmcError("bmc_bug", f"{method} {path}: the answer cannot be read ({exc}).") from exc
         except requests.exceptions.RequestException as exc:
             raise self._trouble(exc, method, path) from exc
+        except (AttributeError, TypeError, KeyError, ValueError) as exc:
+            # sushy trips over error bodies that are not the objects it expects; we hold the answer itself.
+            if self._answer is None:  # requests tripped over a Location that is no URL
+                text = f"{method} {path}: the answer cannot be read, or redirects to what is no URL ({exc})"
+                raise (BmcError("bmc_bug", f"{text}.") if method == "GET" else NoAnswer(text)) from exc
         got = self._answer
         return Answer(method, path, got.status_code, got.headers, got.content)
 
     def _note(self, response: t.Any) -> None:
         self._answer = response
 
-    def _lost(self, exc: Exception) -> BmcError:
-        return BmcError("timeout", f"{self.address.url} accepts connections but did not answer in time ({exc}).")
+    def _lost(self, exc: NoAnswer) -> BmcError:
+        where = self.address.url
+        if exc.late:
+            return BmcError("timeout", f"{where} accepts connections but did not answer in time ({exc}).")
+        plain = self.address.scheme == "http"
+        hint = " If it speaks TLS there, give bmc_host with https:// or as a name alone." if plain else ""
+        return BmcError("timeout", f"{where} accepts connections but closes them without an answer ({exc}).{hint}")
 
     def _trouble(self, exc: BaseException, method: str, path: str) -> Exception:
         """What a broken exchange means: certainly not sent (BmcError), or unknown (NoAnswer)."""
         where, text = self.address.url, _plain(exc)
+        if "NO_CERTIFICATE_OR_CRL_FOUND" in text or "X509" in text or "PEM lib" in text:
+            return invalid("ca_path: there is no certificate in it; it must be a PEM file or a folder of them.")
         if isinstance(exc, requests.exceptions.SSLError) or "handshake operation timed out" in text:
             return _tls(where, text)
         if isinstance(exc, requests.exceptions.ConnectTimeout):
@@ -182,7 +199,8 @@ class Http:
         chain = list(_chain(exc))
         if any(isinstance(link, TooMuch) for link in chain):
             size = next(str(link) for link in chain if isinstance(link, TooMuch))
-            return BmcError("bmc_bug", f"{method} {path}: the BMC answers with {size}, which is no resource of a BMC.")
+            said = f"{method} {path}: the BMC answers with {size}, which is no resource of a BMC"
+            return BmcError("bmc_bug", f"{said}.") if method == "GET" else NoAnswer(said)
         reason = exc.args[0] if exc.args else None
         cause = getattr(reason, "reason", reason)
         if isinstance(cause, urllib3_exceptions.NameResolutionError):
@@ -196,7 +214,7 @@ class Http:
             )
         late = (requests.exceptions.ReadTimeout, urllib3_exceptions.ReadTimeoutError)
         if any(isinstance(link, late) for link in chain):
-            return NoAnswer(f"{method} {path}: no complete answer within {self._timeout:g} s")
+            return NoAnswer(f"{method} {path}: no complete answer within {self._timeout:g} s", late=True)
         return NoAnswer(f"{method} {path}: the connection broke before the answer")
 
 

@@ -49,7 +49,7 @@ class Redfish:
         self._timeout = timeout
         self._username = username
         self._password = password
-        self._session: str | None = None
+        self._sessions: list[str] = []  # to be closed
         self._renewed = False
         self.secrets: list[str] = []
 
@@ -164,11 +164,7 @@ class Redfish:
 
     def _create_session(self, path: str) -> bool:
         """Log in; False when the BMC has no session (left) for us, so that basic authentication is worth a try."""
-        data = {"UserName": self._username, "Password": self._password}
-        try:
-            answer = self.http.write("POST", path, data)
-        except NoAnswer as exc:
-            raise BmcError("timeout", f"Logging in: {exc}.") from exc
+        answer = self._login_answer(path)
         error_class, _unused = answer.verdict
         if not answer.ok:
             if error_class == "session_limit":
@@ -182,8 +178,10 @@ class Redfish:
         token = answer.headers.get("x-auth-token")
         if not token:
             self.warnings.append("The BMC made a session without a token; basic authentication was used.")
-        self._session = self._session_uri(answer, path)
-        if self._session is None:
+        uri = self._session_uri(answer, path)
+        if uri:
+            self._sessions.append(uri)
+        else:
             self.warnings.append("The BMC did not say where its session is, so it could not be closed.")
         if not token:
             return False
@@ -191,6 +189,19 @@ class Redfish:
         self.http.use_token(token)
         self.auth = "session"
         return True
+
+    def _login_answer(self, path: str) -> Answer:
+        """Tried a second time, on a new connection: BMCs close kept ones when they like, and at worst a session that
+        nobody knows of is left to expire."""
+        data = {"UserName": self._username, "Password": self._password}
+        for last in (False, True):
+            try:
+                return self.http.write("POST", path, data)
+            except NoAnswer as exc:
+                if last or exc.late:
+                    raise BmcError("timeout", f"Logging in: {exc}.") from exc
+                self.http.fresh()
+        raise AssertionError("unreachable")
 
     def _session_uri(self, answer: Answer, path: str) -> str | None:
         uri = systems.path_of(answer.headers.get("location")) or systems.path_of(answer.body)
@@ -210,7 +221,6 @@ class Redfish:
         if answer.status != 401 and not (answer.status == 403 and answer.says("NoValidSession")):
             return False
         self._renewed = True
-        self._session = None
         self.http.drop_token()
         path = self._sessions_path()
         if path is None or not self._create_session(path):
@@ -220,18 +230,22 @@ class Redfish:
     def _logout(self) -> None:
         """Close the session, for which the time of one request is left after the task's own deadline; a failure is
         only worth a warning."""
-        if self._session:
-            self.http.deadline = Deadline(min(LOGOUT_SECONDS, self._timeout))
-            for attempt in range(2):
-                try:
-                    answer = self.http.write("DELETE", self._session, None)
-                except (NoAnswer, RackError):  # a deadline too
-                    answer = None
-                if answer is not None and (answer.status < 500 or answer.status == 501):
-                    break
-                if attempt == 0:
-                    time.sleep(0.5)
-            else:
-                self.warnings.append("The session could not be closed; it stays until the BMC expires it.")
-            self._session = None
+        self.http.deadline = Deadline(min(LOGOUT_SECONDS, self._timeout))
+        left = [session for session in self._sessions if not self._closed(session)]
+        if left:
+            self.warnings.append("The session could not be closed; it stays until the BMC expires it.")
+        self._sessions = []
         self.http.close()
+
+    def _closed(self, session: str) -> bool:
+        """Delete one; that it is gone already is as good."""
+        for attempt in range(2):
+            try:
+                answer = self.http.write("DELETE", session, None)
+            except (NoAnswer, RackError):  # a deadline too
+                answer = None
+            if answer is not None and (answer.status < 500 or answer.status == 501):
+                return True
+            if attempt == 0:
+                time.sleep(0.5)
+        return False

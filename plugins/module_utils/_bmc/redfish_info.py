@@ -13,7 +13,7 @@ from .errors import BmcError, invalid
 from .open_redfish import open_redfish
 from .redfish import Redfish
 from .reset import Reset
-from .systems import choose, path_of, system_id_of
+from .systems import choose, next_page, path_of, system_id_of
 
 JMESPATH_ERROR: str | None = None
 try:
@@ -50,7 +50,7 @@ FIRMWARE = {"name": "Name", "version": "Version", "updateable": "Updateable", "r
 def info(params: dict[str, t.Any], check_mode: bool, warnings: list[str], secrets: list[str]) -> dict[str, t.Any]:
     """Read what was asked for, and nothing of the systems that were not chosen."""
     expression = _compiled(params["query"])
-    with open_redfish(params, deadline_of({**params, "wait_timeout": 600}), warnings, secrets) as client:
+    with open_redfish(params, deadline_of(params), warnings, secrets) as client:
         facts: dict[str, t.Any] = {"service": _pick(client.root, SERVICE), "auth": client.auth}
         system = _choose(client, params["system_id"], facts, warnings)
         gather = params["gather"]
@@ -156,15 +156,21 @@ def _firmware(client: Redfish, warnings: list[str]) -> list[dict[str, t.Any]]:
 def _members(client: Redfish, path: str | None, warnings: list[str]) -> list[dict[str, t.Any]]:
     """The members of a collection; those that cannot be read are a warning (a baseboard while the host is off)."""
     found: list[dict[str, t.Any]] = []
-    for collection in _one(client, path, warnings) if path else []:
-        listed = collection.get("Members")
-        for link in listed if isinstance(listed, list) else []:
-            target = path_of(link)
-            found += _one(client, target, warnings) if target else []
+    seen: list[str] = []
+    while path and path not in seen:
+        seen.append(path)
+        parts = _one(client, path, warnings)
+        path = next_page(parts[0]) if parts else None
+        listed = parts[0].get("Members") if parts else None
+        for target in map(path_of, listed if isinstance(listed, list) else []):
+            if target and target not in seen:
+                seen.append(target)
+                found += _one(client, target, warnings)
     return found
 
 
 def _one(client: Redfish, path: str, warnings: list[str]) -> list[dict[str, t.Any]]:
+    """The resource, or nothing and a warning."""
     try:
         answer = client.try_get(path, tries=2)
     except BmcError as exc:

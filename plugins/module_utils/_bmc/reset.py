@@ -72,9 +72,8 @@ class Reset:
             for parameter in parameters if isinstance(parameters, list) else []:
                 if isinstance(parameter, dict) and parameter.get("Name") == "ResetType":
                     listed = parameter.get("AllowableValues")
-        if not isinstance(listed, list) or not listed:
-            return None
-        return [value for value in listed if isinstance(value, str)]
+        named = [value for value in listed if isinstance(value, str)] if isinstance(listed, list) else []
+        return named or None
 
     def send(self, step: pp.Step, name: str) -> bool:
         target = path_of(self._action().get("target"))
@@ -83,6 +82,7 @@ class Reset:
         self.sent.append(name)
         while True:
             try:
+                self.client.http.fresh()
                 answer = self.client.write("POST", target, {"ResetType": name})
             except NoAnswer:
                 return False

@@ -93,5 +93,6 @@ REDFISH_INFO: dict[str, t.Any] = {
             "default": ["system", "nics"],
         },
         "query": {"type": "str"},
+        "wait_timeout": {"type": "int", "default": 300},
     },
 }

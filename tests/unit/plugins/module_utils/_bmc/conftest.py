@@ -83,8 +83,7 @@ def run():
         spec, work = WORKS[name]
         given = {"bmc_username": "admin", "bmc_password": "s3cret-Pass", "timeout": 5, **options}
         given.setdefault("bmc_host", getattr(server, "url", server))
-        if name != "redfish_info":
-            given.setdefault("wait_timeout", 10)
+        given.setdefault("wait_timeout", 10)
         checked = ArgumentSpecValidator(**spec).validate(given)
         assert not checked.error_messages, checked.error_messages
         return bmc_entry.run(work, checked.validated_parameters, check_mode)

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import json
 import socket
+import subprocess
+import sys
 
 import pytest
 from ansible_collections.h200.rack.plugins.module_utils._bmc import ipmi
@@ -55,7 +57,46 @@ def test_a_bmc_that_accepts_17_and_answers_in_sha1_does_not_break_it(sim, run):
     """pyghmi: struct.error "pack expected 32 items" against its own server, VirtualBMC."""
     server = sim(answers_sha1_to_17=True)
     result = run("ipmi_power", server, state="on", timeout=10)
-    assert result.get("power_state") == "On" or result["error_class"] == "bmc_bug", result
+    assert result["power_state"] == "On" and result["cipher_suite"] == 3, result
+    assert server.opened == server.closed == 1
+
+
+def test_virtualbmc_pyghmis_own_server_can_be_driven(run):
+    """The server of VirtualBMC: SHA-1 only, whatever cipher suite it accepts; its own client cannot log in."""
+    with socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as sock:
+        sock.bind(("::", 0))
+        port = sock.getsockname()[1]
+    server = subprocess.Popen([sys.executable, "-c", PYGHMI_SERVER, str(port)], stdout=subprocess.PIPE, text=True)
+    try:
+        assert server.stdout.readline() == "ready\n"
+        host = f"127.0.0.1:{port}"
+        on = run("ipmi_power", host, state="on", timeout=10)
+        assert on.get("power_state") == "On" and on["cipher_suite"] == 3, on
+        assert not run("ipmi_power", host, state="on", timeout=10)["changed"]
+        wrong = run("ipmi_power", host, state="on", timeout=5, bmc_password="not-it")
+        assert wrong["error_class"] in ("auth", "timeout", "unreachable"), wrong
+    finally:
+        server.kill()
+        server.communicate()
+
+
+PYGHMI_SERVER = """
+import sys
+from pyghmi.ipmi.bmc import Bmc
+
+class Machine(Bmc):
+    power = "off"
+    def get_power_state(self):
+        return self.power
+    def power_on(self):
+        self.power = "on"
+    def power_off(self):
+        self.power = "off"
+
+bmc = Machine({"admin": "s3cret-Pass"}, port=int(sys.argv[1]))
+print("ready", flush=True)
+bmc.listen()
+"""
 
 
 def test_xcat_7555_a_missing_tag_in_rakp2_does_not_hang(sim, run):
