@@ -17,6 +17,7 @@ from .._common import atomic
 from .._common.deadline import Deadline
 from .._common.errors import InvalidInput, RackError
 from . import conf, dynamic, hostlist, plan, reason, registry, render, strategy, trial
+from .declared import Declared
 from .scontrol import ControllerAway, Scontrol
 from .service import Service
 
@@ -76,9 +77,7 @@ class Controller:
         if not check_mode and action != strategy.NONE:
             warnings = self._prove(wanted, made)
             self._change(wanted, made, gate, new, action)
-        moved = {name: node for name, node in made.nodes.items() if node.dynamic} != {
-            name: node for name, node in old.nodes.items() if node.dynamic
-        }
+        moved = _joined(made.nodes) != _joined(old.nodes)
         if not check_mode:
             self._forget([name for name in removed if old.nodes[name].dynamic and name in known])
             if moved:
@@ -89,11 +88,8 @@ class Controller:
             self._drain(drained, gate)
             pushed = pushed and self._push()
         changed = action != strategy.NONE or bool(ungated) or moved
-        joining = {
-            node.name: dynamic.slurmd_conf(made.nodes[node.name])
-            for node in wanted.nodes
-            if made.nodes[node.name].dynamic
-        }
+        given = {node.name for node in wanted.nodes}
+        joining = {name: dynamic.slurmd_conf(node) for name, node in _joined(made.nodes).items() if name in given}
         return Result(changed, action, pushed, changes, drained, removed, str(version), differing, warnings, joining)
 
     def _joining(
@@ -271,6 +267,11 @@ class Controller:
         """Set the gate by name too: it then also stands in the controller's saved state."""
         for name in names:
             self.scontrol.update_node(name, "DRAIN", gate)
+
+
+def _joined(nodes: t.Mapping[str, Declared]) -> dict[str, Declared]:
+    """Those that made, or will make, themselves known."""
+    return {name: node for name, node in nodes.items() if node.dynamic}
 
 
 def _registry(made: plan.Plan) -> registry.Registry:

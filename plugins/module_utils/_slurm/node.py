@@ -12,7 +12,7 @@ import typing as t
 
 from .._common.deadline import Deadline
 from .._common.errors import DeadlineExceeded, RackError
-from . import evidence
+from . import evidence, rejection
 from . import reason as _reason
 from .records import Node
 from .scontrol import ControllerAway, Scontrol
@@ -60,11 +60,7 @@ def foreign(node: Node) -> bool:
     """
     if not node.drained or (node.dynamic and not node.reason):
         return False
-    return _reason.parse(node.reason) is None and not _is_rejection(node.reason)
-
-
-def _is_rejection(text: str | None) -> bool:
-    return any(mark in (text or "") for mark, _code, _hint in _REJECTIONS)
+    return _reason.parse(node.reason) is None and not rejection.is_one(node.reason)
 
 
 def _held(node: Node) -> dict[str, str | None]:
@@ -143,30 +139,10 @@ def _wait_registered(scontrol: Scontrol, request: Request, node: Node, deadline:
     return node
 
 
-# What slurmctld writes into a reason, as a code and what to do.
-_REJECTIONS = (
-    ("gres/gpu count", "GPU_COUNT", "the node has fewer GPUs than its profile; look at nvidia-smi and lspci there"),
-    ("Low RealMemory", "LOW_MEMORY", "the node has less memory than its profile: a failed DIMM, or a wrong memory_mib"),
-    ("Low socket*core*thread", "CPU_COUNT", "the node has fewer CPUs than its profile says"),
-    ("Low CPUs", "CPU_COUNT", "the node has fewer CPUs than its profile says"),
-)
-
-
-def rejection(node: Node, logged: str | None) -> tuple[str, str, str] | None:
-    """(code, what slurmctld said, hint) when slurmctld found the node to be less than declared."""
-    if not node.invalid:
-        return None
-    said = node.reason if _is_rejection(node.reason) else logged
-    for mark, code, hint in _REJECTIONS:
-        if mark in (said or ""):
-            return code, said or "", hint
-    return "INVALID_REG", said or node.state, "the node registered with other hardware than its profile says"
-
-
 def _refuse_less(scontrol: Scontrol, request: Request, node: Node) -> None:
     """Fail when the node is less than declared, with the code as the reason of its drain."""
     logged = evidence.rejection_reason(scontrol, node.name) if node.invalid else None
-    found = rejection(node, logged)
+    found = rejection.of(node, logged)
     if found is None and request.gres and request.gres not in _plain_gres(node.gres):
         found = ("GPU_COUNT", f"Gres={node.gres or 'none'}", f"the profile says {request.gres}")
     if found is None:
