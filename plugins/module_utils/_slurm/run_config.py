@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import re
 import typing as t
 
 from .._common.errors import InvalidInput
@@ -41,6 +42,11 @@ def run(params: t.Mapping[str, t.Any], command: Run, check_mode: bool) -> tuple[
     return _as_dict(result, wanted.folder), [f"the trial slurmctld said: {line}" for line in result.warnings]
 
 
+def shown(text: str) -> str:
+    """``text`` without the passwords that a site's slurm.conf may hold (JobCompPass, AccountingStoragePass)."""
+    return re.sub(r"(?im)^(\s*\w*Pass(?:word)?\s*=\s*)\S+", r"\1********", text)
+
+
 def _as_dict(result: Result, folder: str) -> dict[str, t.Any]:
     return {
         "changed": result.changed,
@@ -56,8 +62,8 @@ def _as_dict(result: Result, folder: str) -> dict[str, t.Any]:
             {
                 "before_header": os.path.join(folder, name),
                 "after_header": os.path.join(folder, name),
-                "before": (before or b"").decode(errors="replace"),
-                "after": after.decode(errors="replace"),
+                "before": shown((before or b"").decode(errors="replace")),
+                "after": shown(after.decode(errors="replace")),
             }
             for name, (before, after) in sorted(result.files.items())
         ],

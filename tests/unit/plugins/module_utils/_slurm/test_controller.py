@@ -11,7 +11,14 @@ import re
 
 import pytest
 from ansible_collections.h200.rack.plugins.module_utils._common.errors import InvalidInput, RackError
-from ansible_collections.h200.rack.plugins.module_utils._slurm import conf, controller, declared, plan, trial
+from ansible_collections.h200.rack.plugins.module_utils._slurm import (
+    conf,
+    controller,
+    declared,
+    plan,
+    run_config,
+    trial,
+)
 from ansible_collections.h200.rack.plugins.module_utils._slurm.scontrol import Scontrol
 from ansible_collections.h200.rack.plugins.module_utils._slurm.service import Service
 
@@ -284,3 +291,8 @@ def test_nodes_that_joined_by_themselves_do_not_lose_their_room(lab):
     lab.apply("gpu002", slurm_conf=ROOM)
     with pytest.raises(RackError, match="slurm_max_nodes"):
         lab.apply("gpu001", slurm_conf=MANAGED)
+
+
+def test_a_diff_shows_no_password():
+    text = "JobCompPass=hunter2\n AccountingStoragePass = hunter2 # x\nSlurmUser=slurm\n"
+    assert run_config.shown(text) == "JobCompPass=********\n AccountingStoragePass = ******** # x\nSlurmUser=slurm\n"
