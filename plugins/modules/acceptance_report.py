@@ -76,7 +76,7 @@ json:
   type: str
   sample: /var/lib/h200-rack/acceptance/20261130T120000Z-1a2b/report.json
 accepted:
-  description: How many nodes passed all tiers that they were tested in.
+  description: How many nodes passed all tiers that they were tested in, at whichever try.
   returned: success
   type: int
   sample: 31
@@ -86,7 +86,7 @@ total:
   type: int
   sample: 32
 first_pass_yield:
-  description: Share of nodes that passed; null without nodes.
+  description: Share of nodes that passed all their tiers at the first try of this run; null without nodes.
   returned: success
   type: float
   sample: 0.9688
@@ -96,6 +96,12 @@ failed_checks:
   type: list
   elements: dict
   sample: [{"code": "GPU_COUNT", "hint": "gpus: a GPU is not on the PCI bus", "nodes": ["gpu007"]}]
+bad:
+  description: Every node, link and test over the rack that is not good, and nodes that were not run, a sentence each.
+  returned: success
+  type: list
+  elements: str
+  sample: ["gpu007: GPU_COUNT"]
 pairs:
   description: The nodes and links that bad pairs share.
   returned: success

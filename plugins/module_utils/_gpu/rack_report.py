@@ -30,6 +30,7 @@ def build(records: t.Sequence[Record], run_id: str, nodes: t.Sequence[str] = ())
     paired = {str(host): _of_pairs(str(host), pairs, blame) for pair in pairs for host in _hosts(pair)}
     names = sorted({*nodes, *(str(record["node"]) for record in records), *paired})
     rows = [_node(name, [record for record in records if record["node"] == name], paired.get(name)) for name in names]
+    together = [_together(name, part) for record in records for name, part in _parts_of_rack(record)]
     first = sum(1 for row in rows if row["first_pass"])
     return {
         "run_id": run_id,
@@ -41,8 +42,9 @@ def build(records: t.Sequence[Record], run_id: str, nodes: t.Sequence[str] = ())
         "first_pass_yield": round(first / len(rows), 4) if rows else None,
         "measures": [measure for measure in (_measure(records, spec) for spec in _MEASURES) if measure],
         "failed_checks": _failed_checks(rows),
+        "bad": _bad(rows, blame, together),
         "pairs": blame,
-        "rack": [_together(name, part) for record in records for name, part in _parts_of_rack(record)],
+        "rack": together,
     }
 
 
@@ -150,6 +152,26 @@ def _together(name: str, part: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
     """One test over all nodes."""
     kept = {key: part.get(key) for key in ("verdict", "busbw", "at_size", "utilization", "ranks", "reasons")}
     return {"collective": name, "nodes": len(_hosts(part)), **kept}
+
+
+def _bad(
+    rows: t.Sequence[t.Mapping[str, t.Any]], blame: t.Mapping[str, t.Any], together: t.Sequence[t.Mapping[str, t.Any]]
+) -> list[str]:
+    """Every node, link and test over the rack that was measured and is not good, a sentence each."""
+    words = [
+        f"{row['node']}: {', '.join(dict.fromkeys(str(reason['code']) for reason in row['reasons'])) or row['verdict']}"
+        for row in rows
+        if row["verdict"] != PASS and (row["tiers"] or not together)
+    ]
+    words += [
+        f"link {first} - {second}: bad, though both nodes are good with others" for first, second in blame["links"]
+    ]
+    words += [f"all nodes, {test['collective']}: {_codes(test)}" for test in together if test["verdict"] != PASS]
+    return words
+
+
+def _codes(test: t.Mapping[str, t.Any]) -> str:
+    return ", ".join(str(reason.get("code")) for reason in test["reasons"] or []) or str(test["verdict"])
 
 
 def _failed_checks(rows: t.Sequence[t.Mapping[str, t.Any]]) -> list[dict[str, t.Any]]:

@@ -13,7 +13,7 @@ from ansible_collections.h200.rack.plugins.module_utils._common.errors import Ra
 
 from . import rack_report, records, report_html
 
-_RETURNED = ("accepted", "total", "first_pass_yield", "failed_checks", "pairs", "simulated")
+_RETURNED = ("accepted", "total", "first_pass_yield", "failed_checks", "bad", "pairs", "simulated")
 
 
 def write_report(
