@@ -19,6 +19,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import syslog
 import typing as t
 
 EXPECTED = "/etc/h200-rack-health.json"
@@ -188,7 +189,7 @@ def look(host: Host, expected: t.Mapping[str, t.Any]) -> list[Finding]:
 
 
 def reason(findings: t.Sequence[Finding]) -> str:
-    """One word per kind, so that it can be searched for; the texts are in slurmd's log."""
+    """One word per kind, so that it can be searched for; the texts are in the system's log."""
     return f"{PREFIX}:{','.join(dict.fromkeys(finding.code for finding in findings))}"
 
 
@@ -208,6 +209,7 @@ def drain(host: Host, node: str, why: str) -> str:
 
 def main(argv: t.Sequence[str]) -> int:
     host = Host()
+    syslog.openlog("h200-rack-health")
     # slurmd starts it with next to no environment.
     os.environ["PATH"] = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
     try:
@@ -216,11 +218,16 @@ def main(argv: t.Sequence[str]) -> int:
         sys.stderr.write(f"{EXPECTED}: {exc}\n")
         return 2
     findings = look(host, expected)
-    for finding in findings:
-        sys.stdout.write(f"{finding.code}: {finding.text}\n")
-    if findings and "--dry-run" not in argv:
+    lines = [f"{finding.code}: {finding.text}" for finding in findings]
+    act = bool(findings) and "--dry-run" not in argv
+    if act:
         node = os.environ.get("SLURMD_NODENAME") or expected.get("node") or os.uname().nodename.partition(".")[0]
-        sys.stdout.write(f"{drain(host, node, reason(findings))}\n")
+        lines.append(drain(host, node, reason(findings)))
+    for line in lines:
+        sys.stdout.write(f"{line}\n")
+        if act:
+            # slurmd keeps what a health check prints to itself.
+            syslog.syslog(syslog.LOG_WARNING, line)
     return 1 if findings else 0
 
 
