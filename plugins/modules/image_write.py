@@ -126,6 +126,7 @@ options:
   seed:
     description:
       - What the installed system's cloud-init is told. Without it, no seed is written.
+      - It may hold secrets, and so appears in no result, diff or log.
     type: dict
     suboptions:
       hostname:
@@ -342,6 +343,17 @@ from ansible_collections.h200.rack.plugins.module_utils._image import deploy, fe
 _TEXT = {"type": "str"}
 
 
+def hide_seed(module: AnsibleModule) -> None:
+    """Nothing of the seed is in a result, and all of it is left out of the log.
+
+    It may hold passwords in any place. But it holds host names, numbers and common words, too, and as secret values
+    each of them would be blotted out of disks, digests and messages.
+    """
+    if module.params["seed"] is not None:
+        module.params["seed"] = "VALUE_SPECIFIED_IN_NO_LOG_PARAMETER"
+    module.no_log_values.clear()
+
+
 def main() -> None:
     module = AnsibleModule(
         argument_spec={
@@ -371,6 +383,7 @@ def main() -> None:
             "node": {"type": "str"},
             "seed": {
                 "type": "dict",
+                "no_log": True,
                 "options": {
                     "hostname": {"type": "str", "required": True},
                     "fqdn": _TEXT,
@@ -397,9 +410,11 @@ def main() -> None:
         },
         supports_check_mode=True,
     )
+    seed = dict(module.params["seed"]) if module.params["seed"] is not None else None
+    hide_seed(module)
     if fetch.ZSTANDARD_ERROR:
         module.fail_json(msg=missing_required_lib("zstandard"), exception=fetch.ZSTANDARD_ERROR)
-    options = {key: module.params[key] for key in deploy.Request._fields}
+    options = {**{key: module.params[key] for key in deploy.Request._fields}, "seed": seed}
     options["mirrors"], options["trackers"] = tuple(options["mirrors"]), tuple(options["trackers"])
     options["disk"] = {key: value for key, value in options["disk"].items() if value is not None}
     try:
