@@ -190,7 +190,16 @@ def play(tmp_path):
             str(tmp_path / "play.json"),
             "--diff",
         ]
-        env = {**os.environ, "ANSIBLE_STDOUT_CALLBACK": "ansible.posix.json", **(environment or {})}
+        results = tmp_path / "results"
+        results.write_text("")
+        env = {
+            **os.environ,
+            "ANSIBLE_STDOUT_CALLBACK": "ansible.builtin.default",
+            "ANSIBLE_CALLBACK_PLUGINS": str(pathlib.Path(__file__).parent),
+            "ANSIBLE_CALLBACKS_ENABLED": "callback",
+            "H200_RACK_RESULTS": str(results),
+            **(environment or {}),
+        }
         env.update(ANSIBLE_CONFIG=str(ROOT / "ansible.cfg"), ANSIBLE_REMOTE_TMP=str(tmp_path / "remote"))
         done = subprocess.run(
             command + (["--check"] if check else []),
@@ -201,8 +210,10 @@ def play(tmp_path):
             timeout=300,
             check=False,
         )
-        assert SECRET not in done.stdout + done.stderr, "a secret was printed"
-        out = json.loads(done.stdout[done.stdout.index("{") :])
-        return [task["hosts"]["node"] for task in out["plays"][0]["tasks"]]
+        assert SECRET not in done.stdout + done.stderr + results.read_text(), "a secret was printed"
+        assert "Traceback" not in done.stdout + done.stderr, done.stdout + done.stderr
+        found = [json.loads(line) for line in results.read_text().splitlines()]
+        assert len(found) == len(tasks), done.stdout + done.stderr
+        return found
 
     return go
