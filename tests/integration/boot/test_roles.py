@@ -157,7 +157,7 @@ def test_a_machine_that_is_not_in_the_plan_gets_no_answer(lab):
 
 
 def test_a_second_tftp_server_on_the_host_is_refused_before_anything_changes(fresh):
-    code = "import socket,time;s=socket.socket(socket.AF_INET,socket.SOCK_DGRAM);s.bind(('',69));time.sleep(600)"
+    code = 'import socket,time;s=socket.socket(socket.AF_INET,socket.SOCK_DGRAM);s.bind(("0.0.0.0",69));time.sleep(600)'
     fresh.ssh("systemd-run", "--unit=tftpd", "python3", "-c", f"'{code}'")
     try:
         play = fresh.play(rack.ROLES, check=False)
@@ -192,7 +192,7 @@ def test_what_cannot_be_right_is_refused_and_every_script_stays_as_it_was(lab, t
     rack.render(lab, rack.node("gpu001", "local"), rack.node("gpu002", "local"))
     boot = lab.path("/srv/h200-rack/boot")
     before = {path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in boot.iterdir()}
-    wrong = [rack.node("gpu001", "deploy"), rack.node("gpu002", "deploy", **changes)]
+    wrong = [rack.node("gpu001", "deploy"), {**rack.node("gpu002", "deploy"), **changes}]
     options = {"template_dir": str(tmp_path)}
     play = rack.render(lab, *wrong, check=False, **options)
     assert play.status != 0 and said in play.failure()
