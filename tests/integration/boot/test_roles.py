@@ -108,7 +108,7 @@ def name_of(lab: Lab) -> str:
 def test_the_site_s_own_names_of_the_same_dnsmasq_go_on(lab):
     """Also where it binds its interfaces in the way that ours cannot stand beside."""
     site = lab.path("/etc/dnsmasq.d/site.conf")
-    site.write_text("bind-interfaces\naddress=/intranet.test/10.31.1.99\n")
+    site.write_text("bind-interfaces\nport=53\naddress=/intranet.test/10.31.1.99\n")
     try:
         lab.play(rack.ROLES[:2])
         assert lab.ssh("systemctl", "is-active", "dnsmasq").strip() == "active"
