@@ -64,7 +64,9 @@ options:
     type: bool
     default: true
   acs_off:
-    description: Whether PCI bridges must let peers talk to each other directly, and the IOMMU must not translate.
+    description:
+      - Whether PCI bridges must let peers talk to each other directly, and the IOMMU must not translate. Not looked at
+        in a virtual machine or a container.
     type: bool
     default: false
   nccl_conf:
@@ -148,8 +150,15 @@ boot_id:
   type: str
   returned: success
 units:
-  description: By name, whether each of O(units) is installed, active and enabled.
+  description: By name, whether each of O(units) is installed, active and enabled, and ran in this boot.
   type: dict
+  returned: success
+to_start:
+  description:
+    - Those of O(units) that a start puts right. A fabric manager that ran in this boot is not among them, for a second
+      start leaves GPUs on which NVLink SHARP fails until the node is rebooted.
+  type: list
+  elements: str
   returned: success
 """
 

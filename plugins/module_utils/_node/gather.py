@@ -39,7 +39,8 @@ def gather(run: Run, users: t.Sequence[str], units: t.Sequence[str], cloud_init_
         "nccl_conf": _read("/etc/nccl.conf"),
         "hosts": _read("/etc/hosts") or "",
         "cmdline": _read("/proc/cmdline") or "",
-        "iommu_groups": len(glob.glob("/sys/kernel/iommu_groups/*")),
+        "iommu_types": iommu_types(),
+        "virtual": run(["systemd-detect-virt", "--quiet"])[0] == 0,
         "acs": pci.bridges_with_acs(),
         "boot_id": (_read("/proc/sys/kernel/random/boot_id") or "").strip(),
     }
@@ -98,7 +99,7 @@ def clock(run: Run) -> Facts:
 def read_units(run: Run, names: t.Sequence[str]) -> dict[str, Facts]:
     if not names:
         return {}
-    wanted = "--property=Id,Names,LoadState,ActiveState,UnitFileState"
+    wanted = "--property=Id,Names,LoadState,ActiveState,UnitFileState,ActiveEnterTimestampMonotonic"
     rc, out, _err = run(["systemctl", "show", wanted, "--", *names])
     blocks = [dict(line.split("=", 1) for line in block.splitlines() if "=" in line) for block in out.split("\n\n")]
     found = {}
@@ -107,8 +108,14 @@ def read_units(run: Run, names: t.Sequence[str]) -> dict[str, Facts]:
             "installed": words.get("LoadState") == "loaded",
             "active": words.get("ActiveState") == "active",
             "enabled": words.get("UnitFileState") in ("enabled", "static", "alias", "enabled-runtime"),
+            "ran": words.get("ActiveEnterTimestampMonotonic", "0") not in ("", "0"),  # in this boot
         }
     return found
+
+
+def iommu_types(root: str = "/sys/kernel/iommu_groups") -> list[str]:
+    """How each kind of group is treated: identity (passing through), DMA, DMA-FQ; without groups there is no IOMMU."""
+    return sorted({(_read(path) or "unknown").strip() for path in glob.glob(f"{root}/*/type")})
 
 
 def _gpu_devices() -> list[str]:

@@ -129,7 +129,14 @@ def _units(facts: Facts, expected: Facts) -> t.Iterator[Check]:
         good = unit["active"] and unit["enabled"]
         is_now = "running" if unit["active"] else "stopped"
         hint = "not running" if not unit["active"] else "does not start at boot"
+        if not unit["active"] and not may_start(name, unit):
+            hint = "it ran in this boot and stopped; a start in place breaks NVLink SHARP: drain and reboot"
         yield _check(f"unit.{name}", is_now if unit["enabled"] else f"{is_now}, disabled", "running", good, hint)
+
+
+def may_start(name: str, unit: Facts) -> bool:
+    """Whether a start puts it right. The fabric manager is started once in a boot and never again."""
+    return bool(unit["installed"]) and not (name.startswith("nvidia-fabricmanager") and unit.get("ran"))
 
 
 def _gpus(facts: Facts, expected: Facts) -> t.Iterator[Check]:
@@ -177,14 +184,17 @@ def _hosts(facts: Facts, expected: Facts) -> t.Iterator[Check]:
 
 
 def _pci(facts: Facts, expected: Facts) -> t.Iterator[Check]:
-    if not expected.get("acs_off"):
+    # In a virtual machine or a container the host decides, and what is seen of it says nothing.
+    if not expected.get("acs_off") or facts["virtual"]:
         return
     hint = f"ACS is on at {len(facts['acs'])} bridges: peer-to-peer traffic takes the way through the CPU"
     yield _check("acs", facts["acs"], [], not facts["acs"], hint)
-    translated = facts["iommu_groups"] > 0 and not re.search(r"\biommu=pt\b", facts["cmdline"])
-    measured = "translating" if translated else "off or passing through"
-    hint = "the IOMMU translates DMA; add iommu=pt to rack_kernel_args or switch it off in the firmware"
-    yield _check("iommu", measured, "off or passing through", not translated, hint)
+    translating = [kind for kind in facts["iommu_types"] if kind != "identity"]
+    hint = (
+        "the IOMMU translates DMA between GPUs and NICs: give the image the kernel argument iommu=pt "
+        "(os_image_kernel_args), or switch it off in the firmware"
+    )
+    yield _check("iommu", facts["iommu_types"] or "off", "off or identity", not translating, hint)
 
 
 _RULES: t.Sequence[t.Callable[[Facts, Facts], t.Iterator[Check]]] = (

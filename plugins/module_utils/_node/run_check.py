@@ -33,7 +33,15 @@ def run(params: t.Mapping[str, t.Any], command: gather.Run, deadline: Deadline |
         "checks": [check.as_dict() for check in checks],
         "boot_id": facts["boot_id"],
         "units": facts["units"],
+        "to_start": [name for name, unit in facts["units"].items() if _to_start(name, unit)],
     }
+
+
+def _to_start(name: str, unit: t.Mapping[str, t.Any]) -> bool:
+    """Installed and not as it shall be, and a start (or being enabled, where it runs) puts it right."""
+    if unit["active"]:
+        return not unit["enabled"]
+    return judge.may_start(name, unit)
 
 
 def failure(result: t.Mapping[str, t.Any]) -> dict[str, str]:

@@ -70,7 +70,7 @@ def box(tmp_path_factory):
     return folder
 
 
-def inside(box, gpus, *argv):
+def inside(box, gpus, *argv, **more):
     """Run ``argv`` where the simulated node's devices and tools are."""
     env = {
         **os.environ,
@@ -80,6 +80,7 @@ def inside(box, gpus, *argv):
         "GPUS": " ".join(map(str, gpus)),
         "ANSIBLE_COLLECTIONS_PATH": str(TOP / ".cache" / "collections"),
         "ANSIBLE_LOCALHOST_WARNING": "false",
+        **more,
     }
     argv = ["unshare", "-m", "sh", "-c", INSIDE, "sh", *map(str, argv)]
     return subprocess.run(argv, capture_output=True, text=True, env=env, check=False, cwd=TOP)
@@ -109,7 +110,7 @@ def run(box, *faults, tier="quick", gpus=range(8), check=False, **variables):
 
 def processes_of(box) -> list[str]:
     """Whatever still runs with the tools of this test."""
-    mark = f"SIMGPU_ROOT={box / 'root'}".encode()
+    mark = f"SIMGPU_ROOT={box}".encode()
     left = []
     for folder in pathlib.Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):

@@ -5,9 +5,13 @@
 
 from __future__ import annotations
 
+import pathlib
+import subprocess
+
 import pytest
 from ansible_collections.h200.rack.plugins.module_utils._node import gather, judge, pci, run_check
 
+TOP = pathlib.Path(__file__).parents[5]
 FACTS = {
     "cloud_init": {"status": "done", "errors": [], "waited_out": False},
     "hostname": "gpu001",
@@ -23,7 +27,8 @@ FACTS = {
     "nccl_conf": None,
     "hosts": "127.0.0.1 localhost\n10.20.1.5  slurm01\n",
     "cmdline": "quiet",
-    "iommu_groups": 0,
+    "iommu_types": [],
+    "virtual": False,
     "acs": [],
 }
 CARD = {
@@ -68,7 +73,7 @@ def test_a_good_node_passes_every_check():
         ({"gateways": []}, "network.boot0.gateway"),
         ({"nccl_conf": "NCCL_ALGO=Ring\n"}, "nccl_conf.minimal"),
         ({"acs": ["0000:01:00.0"]}, "acs"),
-        ({"iommu_groups": 40}, "iommu"),
+        ({"iommu_types": ["DMA-FQ", "identity"]}, "iommu"),
     ],
 )
 def test_each_thing_that_is_wrong_has_its_own_check(facts, name):
@@ -86,7 +91,58 @@ def test_a_card_with_another_name_or_address_is_named():
 
 
 def test_a_passing_iommu_is_fine():
-    assert _failed(iommu_groups=40, cmdline="ro iommu=pt") == []
+    assert _failed(iommu_types=["identity"]) == []
+
+
+def test_in_a_virtual_machine_acs_and_iommu_are_the_hosts_affair():
+    assert _failed(virtual=True, acs=["0000:01:00.0"], iommu_types=["DMA"]) == []
+
+
+def test_the_iommu_is_read_from_its_groups(tmp_path):
+    for number, kind in enumerate(["identity", "DMA-FQ", "identity"]):
+        (tmp_path / str(number)).mkdir()
+        (tmp_path / str(number) / "type").write_text(f"{kind}\n")
+    assert gather.iommu_types(str(tmp_path)) == ["DMA-FQ", "identity"]
+    assert gather.iommu_types(str(tmp_path / "none")) == []
+
+
+UNIT = {"installed": True, "active": False, "enabled": True, "ran": False}
+
+
+@pytest.mark.parametrize(
+    ("name", "unit", "started"),
+    [
+        ("nvidia-fabricmanager.service", UNIT, True),
+        ("nvidia-fabricmanager.service", {**UNIT, "ran": True}, False),
+        ("nvidia-fabricmanager.service", {**UNIT, "active": True, "ran": True}, False),
+        ("nvidia-fabricmanager.service", {**UNIT, "active": True, "enabled": False, "ran": True}, True),
+        ("nvidia-persistenced.service", {**UNIT, "ran": True}, True),
+        ("nvidia-persistenced.service", {**UNIT, "installed": False}, False),
+    ],
+)
+def test_a_fabric_manager_that_ran_in_this_boot_is_never_started_again(name, unit, started):
+    assert run_check._to_start(name, unit) is started
+
+
+def test_a_fabric_manager_that_died_asks_for_a_reboot():
+    facts = {**FACTS, "units": {"nvidia-fabricmanager.service": {**UNIT, "ran": True}}}
+    check = next(c for c in judge.judge(facts, EXPECTED) if c.name.startswith("unit."))
+    assert check.verdict == "fail" and "drain and reboot" in check.hint
+
+
+def test_acs_is_switched_off_at_every_bridge_though_some_have_none(tmp_path):
+    text = (TOP / "roles" / "node_ready" / "templates" / "acs.service.j2").read_text()
+    script = text.partition("/bin/sh -c '")[2].partition("'")[0].replace("\\\n", "").replace("$$", "$")
+    for name, kind in {"0000:00:01.0": "0x060400", "0000:01:00.0": "0x030200", "0000:02:00.0": "0x060400"}.items():
+        (tmp_path / "devices" / name).mkdir(parents=True)
+        (tmp_path / "devices" / name / "class").write_text(f"{kind}\n")
+    tool = tmp_path / "setpci"
+    tool.write_text(f'#!/bin/sh\necho "$@" >>{tmp_path}/said\nexit 1\n')
+    tool.chmod(0o755)
+    script = script.replace("/sys/bus/pci/devices", str(tmp_path / "devices"))
+    subprocess.run(["sh", "-c", script], check=True, env={"PATH": f"{tmp_path}:/usr/bin:/bin"})
+    said = (tmp_path / "said").read_text().splitlines()
+    assert said == [f"-s {name} ECAP_ACS+0x6.w=0000" for name in ("0000:00:01.0", "0000:02:00.0")]
 
 
 def test_soft_and_hard_limits_together_are_unlimited():
@@ -116,7 +172,7 @@ def test_units_that_systemd_does_not_know_are_absent():
     known = "Id=a.service\nLoadState=loaded\nActiveState=active\nUnitFileState=enabled\n"
     out = f"{known}\nId=b.service\nLoadState=not-found\n"
     units = gather.read_units(lambda argv: (0, out, ""), ["a.service", "b.service"])
-    assert units["a.service"] == {"installed": True, "active": True, "enabled": True}
+    assert units["a.service"] == {"installed": True, "active": True, "enabled": True, "ran": False}
     assert not units["b.service"]["installed"]
 
 
