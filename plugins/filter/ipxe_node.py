@@ -46,14 +46,16 @@ _value:
 """
 
 from ansible.errors import AnsibleFilterError
+from ansible_collections.h200.rack.plugins.module_utils._common.errors import RackError
 from ansible_collections.h200.rack.plugins.module_utils._plan import scripts
+from ansible_collections.h200.rack.plugins.plugin_utils.ipxe_https import can_https
 
 
 def ipxe_node(node, action, ramdisks=None, overlay=""):
     """An entry of the option nodes of ipxe_render."""
     try:
-        return scripts.ipxe_node(node, action, ramdisks, overlay)
-    except ValueError as exc:
+        return scripts.ipxe_node(node, action, ramdisks, overlay, can_https(node))
+    except (ValueError, RackError) as exc:
         raise AnsibleFilterError(f"h200.rack.ipxe_node: {exc}") from exc
 
 

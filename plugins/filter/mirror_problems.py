@@ -6,11 +6,12 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 name: mirror_problems
-short_description: Say which nodes the problems of mirrors concern
+short_description: Say which problems of mirrors stop nodes
 version_added: 0.1.0
 description:
   - Turns what M(h200.rack.mirror_check) found into problems of the kind that the filter P(h200.rack.plan#filter)
-    returns.
+    returns, as far as they stop a node - none of its mirrors is left that is in rotation and has what it needs, or its
+    image does not fit it. The others are those of P(h200.rack.mirror_warnings#filter).
 positional: checks
 options:
   _input:
@@ -22,6 +23,11 @@ options:
     type: list
     elements: dict
     required: true
+  lost:
+    description: Problems of mirrors that cannot be managed, whose C(node) is the mirror's name. Nodes do without these.
+    type: list
+    elements: dict
+    default: []
 author:
   - The h200.rack maintainers (@h200)
 """

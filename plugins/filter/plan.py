@@ -81,8 +81,12 @@ _value:
       type: list
       elements: dict
     mirrors:
-      description: Every mirror by its name, with C(address), C(url) and C(rack).
+      description: Every mirror by its name, with C(address), C(url), C(boot_url) (for iPXE), C(rack) and C(cache) (it
+        has no store of its own).
       type: dict
+    ca_certificate:
+      description: The certificates that https mirrors are checked against, as PEM. Empty means what the system trusts.
+      type: str
     boot_servers:
       description: Every boot server by its name, with C(address), C(url) and C(rack).
       type: dict
@@ -90,6 +94,9 @@ _value:
       description: The URLs of all mirrors.
       type: list
       elements: str
+    ipxe_builds:
+      description: The site's own iPXE builds by name.
+      type: dict
     ledger_host:
       description: The host that keeps the ledger.
       type: str

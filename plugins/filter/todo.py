@@ -81,9 +81,11 @@ _value:
 """
 
 from ansible.errors import AnsibleFilterError
+from ansible_collections.h200.rack.plugins.module_utils._common.errors import RackError
 from ansible_collections.h200.rack.plugins.module_utils._plan.scripts import ipxe_node
 from ansible_collections.h200.rack.plugins.module_utils._state.runner import is_dead
 from ansible_collections.h200.rack.plugins.module_utils._state.todo import dead_runs, decide
+from ansible_collections.h200.rack.plugins.plugin_utils.ipxe_https import can_https
 
 
 def todo(plan, states, digests=None, ramdisks=None, overlay="", run_id="", take_over=None):
@@ -94,10 +96,10 @@ def todo(plan, states, digests=None, ramdisks=None, overlay="", run_id="", take_
     if ramdisks:
         try:
             scripts = [
-                ipxe_node(plan["nodes"][name], action, ramdisks, overlay)
+                ipxe_node(plan["nodes"][name], action, ramdisks, overlay, can_https(plan["nodes"][name]))
                 for name, action in decision["actions"].items()
             ]
-        except ValueError as exc:
+        except (ValueError, RackError) as exc:
             raise AnsibleFilterError(f"h200.rack.todo: {exc}") from exc
     return {**decision, "scripts": scripts}
 

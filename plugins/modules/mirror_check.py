@@ -10,11 +10,12 @@ module: mirror_check
 short_description: Prove that mirrors serve what was published
 version_added: 0.1.0
 description:
-  - Asks every mirror for every image and ramdisk named, the way a node does, and compares what it serves with the
-    manifest, whose sha256 must be the digest.
+  - Asks every mirror for every image and ramdisk named, or with O(everything) for all that is published, the way a node
+    does, and compares what it serves with the manifest, whose sha256 must be the digest.
   - For each file, HEAD must tell the size that the manifest says. Of each image, some chunks are fetched by Range. They
     are unpacked and their sha256 is compared where the host has the Python module C(compression.zstd) or C(zstandard),
-    or the command C(zstd).
+    or the command C(zstd). Of each file of a ramdisk, some bytes are fetched by Range. Overlays are read whole.
+  - Also asks each mirror for C(/health), where it says whether it is in rotation.
   - The module succeeds whatever it finds. What is wrong is in RV(problems).
 extends_documentation_fragment:
   - h200.rack.attributes
@@ -30,7 +31,7 @@ attributes:
 options:
   mirrors:
     description:
-      - Base URLs of the mirrors.
+      - Base URLs of the mirrors. The first one in rotation says what is current, and what all must have.
     type: list
     elements: str
     required: true
@@ -47,9 +48,24 @@ options:
     elements: str
     choices: [x86_64, aarch64]
     default: []
+  everything:
+    description:
+      - Whether every mirror is also asked for all images, ramdisks and overlays that the first one and it itself list.
+    type: bool
+    default: false
+  health:
+    description:
+      - Whether C(/health) is asked, and a mirror out of rotation is a problem.
+    type: bool
+    default: true
+  public_key:
+    description:
+      - The ed25519 public key that manifests must be signed with, as PEM text or as the path of a file with it. Without
+        it, signatures are not looked at. Needs C(openssl) 3.0 or newer on the host.
+    type: str
   sample:
     description:
-      - How many chunks of each image are fetched from each mirror.
+      - How many chunks of each image, and pieces of each file of a ramdisk, are fetched from each mirror.
     type: int
     default: 2
   timeout:
@@ -59,8 +75,12 @@ options:
     default: 10
   ca_path:
     description:
-      - A file with the certificates of the authority that signed those of the mirrors.
+      - A file with the certificates of the authority that signed those of the mirrors. Without it, the system's.
     type: path
+  ca_content:
+    description:
+      - The same as PEM text.
+    type: str
 seealso:
   - module: h200.rack.image_publish
 author:
@@ -76,6 +96,14 @@ EXAMPLES = r"""
   register: mirrors
   delegate_to: localhost
   failed_when: mirrors.problems | length > 0
+
+- name: Whatever is published is asked of all mirrors
+  h200.rack.mirror_check:
+    mirrors: [https://10.20.1.3, https://10.20.1.4]
+    everything: true
+    ca_content: "{{ rack_ca_certificate }}"
+    public_key: "{{ lookup('ansible.builtin.file', 'image.pub') }}"
+  delegate_to: localhost
 """
 
 RETURN = r"""
@@ -84,8 +112,31 @@ verdict:
   returned: success
   type: str
   sample: pass
+mirrors:
+  description: What each mirror says of itself.
+  returned: success
+  type: list
+  elements: dict
+  contains:
+    mirror:
+      description: The base URL.
+      type: str
+    ready:
+      description: Whether it is in rotation.
+      type: bool
+    code:
+      description: V(ok), or the kind of problem.
+      type: str
+    msg:
+      description: The problem. Empty when there is none.
+      type: str
+table:
+  description: The same as RV(mirrors) and RV(rows), as lines for a person.
+  returned: success
+  type: list
+  elements: str
 rows:
-  description: One row for each mirror and each image or ramdisk.
+  description: One row for each mirror and each image, ramdisk or overlay.
   returned: success
   type: list
   elements: dict
@@ -94,7 +145,7 @@ rows:
       description: The base URL.
       type: str
     kind:
-      description: V(image) or V(ramdisk).
+      description: V(image), V(ramdisk) or V(overlay).
       type: str
     name:
       description: The name of the image, or the architecture of the ramdisk.
@@ -113,6 +164,9 @@ rows:
       type: str
     version:
       description: The version that the manifest says.
+      type: str
+    signature:
+      description: V(good) when the signature of the manifest was checked.
       type: str
     size:
       description: The bytes of all files checked by HEAD.
@@ -153,7 +207,7 @@ problems:
       description: The base URL.
       type: str
     kind:
-      description: V(image) or V(ramdisk).
+      description: V(mirror), V(image), V(ramdisk) or V(overlay).
       type: str
     name:
       description: The name of the image, or the architecture of the ramdisk.
@@ -170,6 +224,10 @@ problems:
         - missing
         - http
         - current
+        - catalog
+        - health
+        - not_ready
+        - signature
         - digest
         - manifest
         - size
@@ -186,7 +244,11 @@ problems:
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.h200.rack.plugins.module_utils._common.errors import RackError
-from ansible_collections.h200.rack.plugins.module_utils._mirror.check import Settings, Wanted, check, parse_image
+from ansible_collections.h200.rack.plugins.module_utils._mirror import table
+from ansible_collections.h200.rack.plugins.module_utils._mirror.check import Request, check, parse_image
+from ansible_collections.h200.rack.plugins.module_utils._mirror.client import Trust
+from ansible_collections.h200.rack.plugins.module_utils._mirror.content import Settings, Wanted
+from ansible_collections.h200.rack.plugins.module_utils._mirror.signature import Verifier
 from ansible_collections.h200.rack.plugins.module_utils._mirror.unpack import find
 
 
@@ -196,21 +258,36 @@ def main():
             "mirrors": {"type": "list", "elements": "str", "required": True},
             "images": {"type": "list", "elements": "str", "default": []},
             "ramdisks": {"type": "list", "elements": "str", "choices": ["x86_64", "aarch64"], "default": []},
+            "everything": {"type": "bool", "default": False},
+            "health": {"type": "bool", "default": True},
+            "public_key": {"type": "str", "no_log": False},
             "sample": {"type": "int", "default": 2},
             "timeout": {"type": "int", "default": 10},
             "ca_path": {"type": "path"},
+            "ca_content": {"type": "str"},
         },
+        mutually_exclusive=[("ca_path", "ca_content")],
         supports_check_mode=True,
     )
     params = module.params
     unpack = find(module.run_command, module.get_bin_path("zstd"))
-    settings = Settings(params["sample"], params["timeout"], params["ca_path"], unpack=unpack)
     try:
+        verifier = Verifier(params["public_key"], module.run_command) if params["public_key"] else None
         wanted = [parse_image(image) for image in params["images"]]
         wanted += [Wanted("ramdisk", arch) for arch in params["ramdisks"]]
-        result = check(params["mirrors"], wanted, settings)
+        result = check(
+            Request(
+                params["mirrors"],
+                wanted,
+                everything=params["everything"],
+                health=params["health"],
+                trust=Trust(params["ca_path"], params["ca_content"]),
+                settings=Settings(params["sample"], params["timeout"], unpack, verifier),
+            )
+        )
     except RackError as exc:
         module.fail_json(**exc.as_result())
+    result["table"] = table.lines(result["mirrors"], result["rows"])
     module.exit_json(changed=False, verdict="fail" if result["problems"] else "pass", **result)
 
 

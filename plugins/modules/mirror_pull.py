@@ -12,8 +12,11 @@ version_added: 0.1.0
 description:
   - Runs on a mirror. Fetches images, ramdisks and overlays that it lacks from other mirrors, by chunk and from all
     of them at once, checks signature and digests, and gives the result its name only when it is complete.
-  - C(current) is switched last, when everything wanted is there.
+  - C(current) is switched last, when what it names is there. What cannot be had does not stop the rest, and fails the
+    module at the end.
   - An interrupted run is continued by the next one. A file that is missing or, with O(recheck), damaged is repaired.
+  - With O(everything), the mirror then looks at its store and says at C(/health) whether it is in rotation. A new one
+    enters it only here, when it holds all that the others do.
 author:
   - The h200.rack maintainers (@h200-rack)
 extends_documentation_fragment:
@@ -35,6 +38,7 @@ options:
     description:
       - Base URLs of the mirrors to fetch from. The first that answers says what is current, so the one that images
         are published on stands first.
+      - May be empty with O(authority), when there are no other mirrors.
     type: list
     elements: str
     required: true
@@ -78,6 +82,17 @@ options:
     type: list
     elements: str
     default: []
+  everything:
+    description:
+      - Whether to hold all images, ramdisks and overlays that the first source that answers lists.
+    type: bool
+    default: false
+  authority:
+    description:
+      - Whether images are published on this mirror, so that the others follow it and not it them. With O(everything),
+        what it holds is kept whole, and of the sources only what it has no version of is taken.
+    type: bool
+    default: false
   public_key:
     description:
       - The ed25519 public key that manifests must be signed with, as PEM text or as the path of a file with it.
@@ -133,12 +148,20 @@ EXAMPLES = r"""
     ramdisks:
       - arch: x86_64
     public_key: /etc/h200-rack/image.pub
+
+- name: A new mirror fills itself and enters rotation
+  h200.rack.mirror_pull:
+    sources: ["https://mirror01", "https://mirror02"]
+    dest: /srv/h200-rack/mirror
+    everything: true
+    public_key: /etc/h200-rack/image.pub
+    ca_path: /etc/h200-rack/ca.pem
 """
 
 RETURN = r"""
 pulled:
-  description: For each wanted thing its kind, name, digest, state (present, fetched, repaired, and in check mode
-    missing), and the bytes fetched for it.
+  description: For each wanted thing its kind, name, digest, state (present, fetched, repaired, removed because it was
+    damaged and no source has it, and in check mode missing), and the bytes fetched for it.
   type: list
   elements: dict
   returned: success
@@ -152,11 +175,22 @@ removed:
   type: list
   elements: str
   returned: success
+ready:
+  description: Whether the mirror is in rotation now. Not in check mode.
+  type: bool
+  returned: with O(everything)
+problems:
+  description: Why it is not.
+  type: list
+  elements: str
+  returned: with O(everything)
 """
 
 from ansible.module_utils.basic import AnsibleModule, missing_required_lib
 from ansible_collections.h200.rack.plugins.module_utils._common.errors import RackError
 from ansible_collections.h200.rack.plugins.module_utils._image import fetch, pull
+from ansible_collections.h200.rack.plugins.module_utils._mirror import health, step
+from ansible_collections.h200.rack.plugins.module_utils._mirror.client import Trust
 
 
 def main() -> None:
@@ -180,6 +214,8 @@ def main() -> None:
                 },
             },
             "overlays": {"type": "list", "elements": "str", "default": []},
+            "everything": {"type": "bool", "default": False},
+            "authority": {"type": "bool", "default": False},
             "public_key": {"type": "str", "no_log": False},
             "ca_path": {"type": "path"},
             "recheck": {"type": "bool", "default": False},
@@ -197,16 +233,30 @@ def main() -> None:
     wanted = [pull.Wanted("image", image["name"], image["digest"]) for image in options.pop("images")]
     wanted += [pull.Wanted("ramdisk", item["arch"], item["digest"]) for item in options.pop("ramdisks")]
     wanted += [pull.Wanted("overlay", "overlay", digest) for digest in options.pop("overlays")]
-    options.update(wanted=tuple(wanted), sources=tuple(options.pop("sources")), protect=tuple(options.pop("protect")))
+    everything, authority = options.pop("everything"), options.pop("authority")
+    told: dict = {}
     try:
-        outcome = pull.pull(pull.Request(**options), module.check_mode)
+        if everything:
+            held = _everything(module.params, authority)
+            wanted += [pull.Wanted(*want) for want in held]
+        options.update(wanted=tuple(wanted), sources=tuple(options.pop("sources")), protect=tuple(options["protect"]))
+        try:
+            outcome = pull.pull(pull.Request(**options), module.check_mode)
+            if everything and not module.check_mode:
+                health.record(options["dest"], step.families(held))
+        finally:
+            # Also when not everything could be had: what is damaged must not stay in rotation.
+            if everything and not module.check_mode:
+                told["problems"] = health.refresh(options["dest"], deep=options["recheck"])
+                told["ready"] = not told["problems"]
     except RackError as exc:
-        module.fail_json(**exc.as_result())
+        module.fail_json(**exc.as_result(), **told)
     result = {
         "changed": outcome.changed,
         "pulled": [item._asdict() for item in outcome.items],
         "switched": outcome.switched,
         "removed": outcome.removed,
+        **told,
     }
     if module._diff:
         changed = [item for item in outcome.items if item.state != "present"]
@@ -215,6 +265,17 @@ def main() -> None:
             "after": "".join(f"{item.kind} {item.name} {item.digest}\n" for item in changed),
         }
     module.exit_json(**result)
+
+
+def _everything(params: dict, authority: bool) -> list[step.Want]:
+    """What the mirror has to hold. The authority needs no other mirror to know that, unless its store is empty."""
+    mine = step.own(params["dest"])
+    reference = None
+    if params["sources"] and not (authority and mine.families):
+        reference = step.find_reference(
+            params["sources"], 2 * params["stall_timeout"], Trust(params["ca_path"])
+        ).catalog
+    return step.wants(mine, reference, authority)
 
 
 if __name__ == "__main__":

@@ -6,36 +6,15 @@
 from __future__ import annotations
 
 import concurrent.futures
-import hashlib
-import random
+import json
 import typing as t
 
-from . import manifest
-from .client import Client, MirrorProblem
-from .manifest import MANIFEST, MAX_MANIFEST, WIRE, Published
-from .unpack import Unpack
+from . import catalog, manifest
+from .client import SYSTEM, Client, MirrorProblem, Trust
+from .content import Row, Settings, Wanted, check_one, new_row
 
-Row = dict[str, t.Any]
-
-
-class Wanted(t.NamedTuple):
-    """Something published: an image or a ramdisk, by its name (or architecture), maybe pinned to a digest."""
-
-    kind: str
-    name: str
-    digest: str = ""
-
-    @property
-    def folder(self) -> str:
-        return f"images/{self.name}" if self.kind == "image" else f"ramdisk/{self.name}"
-
-
-class Settings(t.NamedTuple):
-    sample: int = 2
-    timeout: float = 10.0
-    ca_path: t.Optional[str] = None
-    parallel: int = 16
-    unpack: t.Optional[Unpack] = None
+_MAX_HEALTH = 1024 * 1024
+_SILENT = ("unreachable", "tls", "invalid")
 
 
 def parse_image(text: str) -> Wanted:
@@ -47,141 +26,148 @@ def parse_image(text: str) -> Wanted:
     return Wanted("image", name, digest)
 
 
-def _row(url: str, wanted: Wanted) -> Row:
-    return {
-        "mirror": url,
-        "kind": wanted.kind,
-        "name": wanted.name,
-        "digest": wanted.digest,
-        "current": "",
-        "arch": "",
-        "boot": "",
-        "version": "",
-        "size": 0,
-        "sampled_bytes": 0,
-        "verified": False,
-        "seconds": 0.0,
-        "throughput": 0,
-        "code": "ok",
-        "msg": "",
-    }
+class Request(t.NamedTuple):
+    """What is asked of the mirrors. With ``everything``, also for all that the first of them and they have."""
+
+    mirrors: t.Sequence[str]
+    wanted: t.Sequence[Wanted] = ()
+    everything: bool = False
+    health: bool = True
+    parallel: int = 16
+    trust: Trust = SYSTEM
+    settings: Settings = Settings()
 
 
-def _current(client: Client, wanted: Wanted) -> str:
-    path = f"{wanted.folder}/current"
-    text = client.get(path, 4096).decode("ascii", "replace").strip()
-    if not manifest.is_digest(text):
-        raise MirrorProblem(f"{client.url}/{path} does not hold a digest", code="current")
-    return text
+class _Asked(t.NamedTuple):
+    """One mirror: its state, and a client while it answers."""
+
+    state: dict[str, t.Any]
+    client: t.Optional[Client]
+    published: tuple[Wanted, ...] = ()
 
 
-def _check_sizes(client: Client, folder: str, published: Published) -> int:
-    for name, size in published.files.items():
-        found = client.size(f"{folder}/{name}")
-        if found != size:
-            raise MirrorProblem(
-                f"{client.url}/{folder}/{name} has {found} bytes, its manifest says {size}", code="size"
-            )
-    return sum(published.files.values())
-
-
-def _sample(client: Client, folder: str, published: Published, row: Row, settings: Settings) -> None:
-    """Take some chunks as a node would, and look into them where zstd can be unpacked here."""
-    decode = settings.unpack
-    pieces = random.sample(published.pieces, min(settings.sample, len(published.pieces)))
-    for piece in pieces:
-        path = f"{folder}/{WIRE}"
-        answer = client.piece(path, piece.offset, piece.length, published.files[WIRE])
-        row["sampled_bytes"] += len(answer.body)
-        row["seconds"] += answer.seconds
-        if decode is not None and _sha256(decode, answer.body) != piece.sha256:
-            raise MirrorProblem(
-                f"{client.url}/{path}: the chunk at {piece.offset} is damaged: it does not have its sha256",
-                code="damaged",
-            )
-    row["verified"] = bool(pieces) and decode is not None
-    row["throughput"] = int(row["sampled_bytes"] / row["seconds"]) if row["seconds"] else 0
-
-
-def _sha256(decode: Unpack, data: bytes) -> str:
+def _health(client: Client) -> None:
+    """Ask what the mirror thinks of its own store. Raises :class:`MirrorProblem`."""
+    answer = client.request("GET", "health", _MAX_HEALTH)
+    if answer.status not in (200, 503):
+        code = "missing" if answer.status == 404 else "http"
+        raise MirrorProblem(f"{client.url}/health: HTTP status {answer.status}", code=code)
     try:
-        return hashlib.sha256(decode(data)).hexdigest()
-    except Exception:  # each way to unpack has errors of its own; all mean that this is no whole frame
-        return ""
+        told = json.loads(answer.body)
+        ready, problems = told["ready"], told["problems"]
+    except (ValueError, KeyError, TypeError) as exc:
+        if answer.status == 503:
+            raise MirrorProblem(f"{client.url}/health: the store is not there", code="not_ready") from exc
+        raise MirrorProblem(f"{client.url}/health is not that of a mirror of this collection", code="health") from exc
+    if answer.status != 200 or ready is not True:
+        said = "; ".join(str(problem) for problem in problems[:3]) or "not filled yet"
+        raise MirrorProblem(f"{client.url} is out of rotation: {said}", code="not_ready")
 
 
-def check_one(client: Client, wanted: Wanted, settings: Settings) -> Row:
-    """The row of one mirror and one thing published. Never raises: what is wrong is in ``code`` and ``msg``."""
-    row = _row(client.url, wanted)
+def _published(client: Client) -> tuple[Wanted, ...]:
+    listed = catalog.read(client)
+    found = []
+    for family in listed.families:
+        if family.current:
+            found.append(Wanted(family.kind, family.name))
+        found += [Wanted(family.kind, family.name, digest) for digest in family.digests if digest != family.current]
+    return (*found, *(Wanted("overlay", "overlay", digest) for digest in listed.overlays))
+
+
+def _ask(url: str, request: Request) -> _Asked:
+    state = {"mirror": url, "ready": False, "code": "ok", "msg": ""}
+    client = None
+    published: tuple[Wanted, ...] = ()
     try:
-        # Nodes that name a digest do not need the pointer.
-        row["current"] = "" if wanted.digest else _current(client, wanted)
-        row["digest"] = wanted.digest or row["current"]
-        folder = f"{wanted.folder}/{row['digest']}"
-        data = client.get(f"{folder}/{MANIFEST}", MAX_MANIFEST)
-        published = manifest.read(wanted.kind, data, row["digest"], f"{client.url}/{folder}/{MANIFEST}")
-        row.update(arch=published.arch, boot=published.boot, version=published.version)
-        row["size"] = _check_sizes(client, folder, published)
-        if wanted.kind == "image":
-            _sample(client, folder, published, row, settings)
+        client = Client(url, request.settings.timeout, request.trust)
+        if request.health:
+            _health(client)
+        state["ready"] = True
     except MirrorProblem as exc:
-        row["code"], row["msg"] = exc.code, exc.msg
-    row["seconds"] = round(row["seconds"], 4)
-    return row
+        state.update(code=exc.code, msg=exc.msg)
+    except ValueError as exc:
+        state.update(code="invalid", msg=f"{url} is not a URL: {exc}")
+    if client is not None and request.everything and state["code"] not in _SILENT:
+        try:
+            published = _published(client)
+        except MirrorProblem as exc:
+            if state["code"] == "ok":
+                state.update(ready=False, code=exc.code, msg=exc.msg)
+    return _Asked(state, client, published)
 
 
-def _check_mirror(url: str, wanted: t.Sequence[Wanted], settings: Settings) -> list[Row]:
-    try:
-        client = Client(url, settings.timeout, settings.ca_path)
-    except (MirrorProblem, OSError, ValueError) as exc:
-        return [{**_row(url, item), "code": "invalid", "msg": str(exc)} for item in wanted]
+def _rows(asked: _Asked, wanted: t.Sequence[Wanted], settings: Settings) -> list[Row]:
+    url, state = asked.state["mirror"], asked.state
+    if asked.client is None or state["code"] in _SILENT:
+        # It was asked once; time-outs do not add up.
+        return [{**new_row(url, item), "code": state["code"], "msg": state["msg"]} for item in wanted]
     rows: list[Row] = []
+    done = set()
     try:
-        for item in wanted:
-            if rows and rows[-1]["code"] in ("unreachable", "tls"):
-                # It was asked once; time-outs do not add up.
-                rows.append({**_row(url, item), "code": rows[-1]["code"], "msg": rows[-1]["msg"]})
+        for item in sorted(wanted, key=lambda item: bool(item.digest)):
+            if rows and rows[-1]["code"] in _SILENT:
+                rows.append({**new_row(url, item), "code": rows[-1]["code"], "msg": rows[-1]["msg"]})
+            elif item.digest and (item.kind, item.name, item.digest) in done:
+                continue  # it is what the name stands for, and was looked at
             else:
-                rows.append(check_one(client, item, settings))
+                rows.append(check_one(asked.client, item, settings))
+                done.add((item.kind, item.name, rows[-1]["digest"]))
     finally:
-        client.close()
+        asked.client.close()
     return rows
 
 
-def _settled(rows: t.Sequence[Row], kind: str) -> tuple[dict[str, str], list[Row]]:
-    """The digest that each name stands for on all mirrors, and the rows that contradict the first."""
+def _settled(rows: t.Sequence[Row], kind: str, ready: t.Collection[str]) -> tuple[dict[str, str], list[Row]]:
+    """The digest that each name stands for on the first mirror in rotation, and the rows that contradict it."""
     digests: dict[str, str] = {}
-    apart = []
-    for row in rows:
-        if row["kind"] != kind or not row["current"]:
-            continue
-        first = digests.setdefault(row["name"], row["current"])
-        if row["current"] != first:
-            apart.append({**row, "code": "out_of_step", "other": first})
+    named = [row for row in rows if row["kind"] == kind and row["current"]]
+    for row in sorted(named, key=lambda row: row["mirror"] not in ready):
+        digests.setdefault(row["name"], row["current"])
+    apart = [{**row, "code": "out_of_step"} for row in named if row["current"] != digests[row["name"]]]
     return digests, apart
 
 
-def check(mirrors: t.Sequence[str], wanted: t.Sequence[Wanted], settings: Settings) -> dict[str, t.Any]:
-    """All mirrors at once: ``rows``, the ``digests`` and ``ramdisks`` that names stand for, and ``problems``."""
-    if not mirrors:
-        return {"rows": [], "digests": {}, "ramdisks": {}, "problems": []}
-    with concurrent.futures.ThreadPoolExecutor(min(settings.parallel, len(mirrors))) as pool:
-        rows = [row for part in pool.map(lambda url: _check_mirror(url, wanted, settings), mirrors) for row in part]
-    digests, images_apart = _settled(rows, "image")
-    ramdisks, ramdisks_apart = _settled(rows, "ramdisk")
-    problems = [_problem(row, row["msg"]) for row in rows if row["code"] != "ok"]
+def check(request: Request) -> dict[str, t.Any]:
+    """All mirrors at once: ``mirrors``, ``rows``, the ``digests`` and ``ramdisks`` that names stand for, ``problems``.
+
+    What the first mirror that answers has is wanted of all of them; what another one has besides, of that one.
+    """
+    empty: dict[str, t.Any] = {"mirrors": [], "rows": [], "digests": {}, "ramdisks": {}, "problems": []}
+    if not request.mirrors:
+        return empty
+    with concurrent.futures.ThreadPoolExecutor(min(request.parallel, len(request.mirrors))) as pool:
+        asked = list(pool.map(lambda url: _ask(url, request), request.mirrors))
+        first = next((item.published for item in asked if item.state["ready"]), ())
+        wanted = [list(dict.fromkeys((*request.wanted, *first, *item.published))) for item in asked]
+        parts = pool.map(lambda pair: _rows(pair[0], pair[1], request.settings), zip(asked, wanted))
+        rows = [row for part in parts for row in part]
+    states = [item.state for item in asked]
+    ready = [state["mirror"] for state in states if state["ready"]]
+    digests, images_apart = _settled(rows, "image", ready)
+    ramdisks, ramdisks_apart = _settled(rows, "ramdisk", ready)
+    problems = [_problem({**new_row(state["mirror"], Wanted("mirror", "")), **state}) for state in states]
+    problems += [_problem(row) for row in rows]
     for row in [*images_apart, *ramdisks_apart]:
-        msg = f"{row['mirror']} says {row['name']} is {row['current'][:12]}, {mirrors[0]} says {row['other'][:12]}"
-        problems.append(_problem(row, f"{msg}: publish it on all mirrors"))
-    return {"rows": rows, "digests": digests, "ramdisks": ramdisks, "problems": problems}
-
-
-def _problem(row: Row, msg: str) -> dict[str, str]:
+        wanted_digest = (digests if row["kind"] == "image" else ramdisks)[row["name"]]
+        msg = (
+            f"{row['mirror']} says {row['name']} is {row['current'][:12]}, and {wanted_digest[:12]} is published: "
+            "bring it in step with h200.rack.boot_services or h200.rack.images"
+        )
+        problems.append(_problem({**row, "msg": msg}))
     return {
-        "mirror": row["mirror"],
-        "kind": row["kind"],
-        "name": row["name"],
-        "digest": row["digest"],
-        "code": row["code"],
-        "msg": msg,
+        "mirrors": states,
+        "rows": rows,
+        "digests": digests,
+        "ramdisks": ramdisks,
+        "problems": _once([problem for problem in problems if problem["code"] != "ok"]),
     }
+
+
+def _once(problems: t.Sequence[dict[str, str]]) -> list[dict[str, str]]:
+    """A mirror that does not answer at all is told once, not for everything that it should have."""
+    silent = {problem["mirror"] for problem in problems if problem["kind"] == "mirror" and problem["code"] in _SILENT}
+    return [problem for problem in problems if problem["kind"] == "mirror" or problem["mirror"] not in silent]
+
+
+def _problem(row: Row) -> dict[str, str]:
+    return {key: row[key] for key in ("mirror", "kind", "name", "digest", "code", "msg")}

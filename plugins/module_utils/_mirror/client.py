@@ -27,17 +27,38 @@ class Answer(t.NamedTuple):
     seconds: float
 
 
+class Trust(t.NamedTuple):
+    """The certificates that https mirrors are checked against: a file, or PEM text; neither means the system's."""
+
+    path: t.Optional[str] = None
+    content: t.Optional[str] = None
+
+    def context(self) -> ssl.SSLContext:
+        """A context that checks names and times. Raises :class:`MirrorProblem`."""
+        try:
+            context = ssl.create_default_context(cafile=self.path or None, cadata=self.content or None)
+        except (OSError, ValueError) as exc:
+            option = f"ca_path: {self.path}" if self.path else "ca_content"
+            raise MirrorProblem(f"{option} cannot be used as certificates: {exc}", code="invalid") from exc
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        return context
+
+
+#: What the operating system trusts.
+SYSTEM = Trust()
+
+
 class Client:
     """Requests to one mirror. Not for more than one thread."""
 
-    def __init__(self, url: str, timeout: float, ca_path: t.Optional[str] = None) -> None:
+    def __init__(self, url: str, timeout: float, trust: Trust = SYSTEM) -> None:
         parts = urllib.parse.urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise MirrorProblem(f"{url} is not an http or https URL", code="invalid")
         self.url = url.rstrip("/")
         self._parts = parts
         self._timeout = timeout
-        self._context = ssl.create_default_context(cafile=ca_path) if parts.scheme == "https" else None
+        self._context = trust.context() if parts.scheme == "https" else None
         self._connection: t.Optional[http.client.HTTPConnection] = None
 
     def _connect(self) -> http.client.HTTPConnection:

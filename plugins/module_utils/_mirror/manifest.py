@@ -13,6 +13,7 @@ import typing as t
 from .client import MirrorProblem
 
 MANIFEST = "manifest.json"
+SIGNATURE = "manifest.json.sig"
 WIRE = "image.raw.zst"
 MAX_MANIFEST = 256 * 1024 * 1024
 

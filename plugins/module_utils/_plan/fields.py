@@ -139,6 +139,12 @@ def network(value: t.Any) -> dict[str, t.Any]:
     return dict(value)
 
 
+def builds(value: t.Any) -> dict[str, t.Any]:
+    if not isinstance(value, t.Mapping) or not all(isinstance(build, t.Mapping) for build in value.values()):
+        raise ValueError("must be a mapping of iPXE builds, each with base, commands, without and schemes")
+    return {str(name): dict(build) for name, build in value.items()}
+
+
 def hostname(value: str) -> str:
     """The first label of a name, as the host name of a system. Raises ValueError."""
     label = value.partition(".")[0].lower()
@@ -176,6 +182,8 @@ NODE_FIELDS = (
     Field("rack_bmc_mac", parse_mac, default=""),
     Field("rack_boot_mac", parse_mac, required=True),
     Field("rack_boot_method", choice(*BOOT_METHODS), default="uefi_pxe"),
+    Field("rack_ipxe_build", text, default="debian_2019"),
+    Field("rack_ipxe_builds", builds),
     Field("rack_arch", choice(*ARCHES), default="x86_64"),
     Field("rack_profile", text, required=True),
     Field("rack_kernel_args", kernel_args, default=""),

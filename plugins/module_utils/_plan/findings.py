@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import typing as t
 
+from . import rotation
+
 Problem = dict[str, t.Any]
 
 #: The variable to look at, by the error class of a BMC module.
@@ -40,24 +42,61 @@ def _some(names: t.Sequence[str], shown: int = 3) -> str:
     return ", ".join(names[:shown]) + (f" and {more} more" if more > 0 else "")
 
 
-def mirror_problems(plan: t.Mapping[str, t.Any], checks: t.Sequence[t.Mapping[str, t.Any]]) -> list[Problem]:
-    """The problems of mirror_check, one call for each image of the plan; what a mirror has at all is said once."""
+def mirror_problems(
+    plan: t.Mapping[str, t.Any],
+    checks: t.Sequence[t.Mapping[str, t.Any]],
+    lost: t.Sequence[Problem] = (),
+) -> list[Problem]:
+    """What stops a node: no mirror is left that it could use, or its image does not fit it."""
+    return [problem for problem, stops in _judged(plan, checks, lost) if stops]
+
+
+def mirror_warnings(
+    plan: t.Mapping[str, t.Any],
+    checks: t.Sequence[t.Mapping[str, t.Any]],
+    lost: t.Sequence[Problem] = (),
+) -> list[Problem]:
+    """What is wrong with mirrors that the nodes can do without, for others serve them."""
+    return [problem for problem, stops in _judged(plan, checks, lost) if not stops]
+
+
+def _judged(
+    plan: t.Mapping[str, t.Any], checks: t.Sequence[t.Mapping[str, t.Any]], lost: t.Sequence[Problem]
+) -> list[tuple[Problem, bool]]:
+    """The problems of mirror_check, one call for each image of the plan, and whether each stops a node."""
     hosts = {mirror["url"]: name for name, mirror in plan["mirrors"].items()}
-    found: list[Problem] = []
+    places = rotation.usable(plan, checks, lost)
+    stuck = {name for entry in plan["images"] for name in entry["nodes"] if not places[name]}
+    needed = {host for name in stuck for host in plan["nodes"][name]["mirror_hosts"]}
+    found: dict[str, tuple[Problem, bool]] = {}
+    for problem in lost:
+        found[str(problem)] = (dict(problem), problem["node"] in needed)
     for entry, check in zip(plan["images"], checks):
         for problem in check.get("problems", ()):
-            nodes = _some(entry["nodes"])
-            if problem["code"] in ("unreachable", "tls", "invalid"):
-                told = {"node": hosts.get(problem["mirror"], problem["mirror"]), "variable": "ansible_host"}
-            elif problem["kind"] == "ramdisk":
-                told = {"node": hosts.get(problem["mirror"], problem["mirror"]), "variable": "rack_arch"}
-            else:
-                told = {"node": nodes, "variable": "rack_image"}
-            new = {**told, "msg": problem["msg"], "code": problem["code"]}
-            if new not in found:
-                found.append(new)
-        found += _unfit(plan, entry, check.get("rows", ()))
-    return found
+            nodes = [name for name in entry["nodes"] if rotation.concerns(problem, entry, plan["nodes"][name])]
+            waiting = [name for name in nodes if name in stuck and problem["mirror"] in plan["nodes"][name]["mirrors"]]
+            told = _told(problem, hosts, waiting or nodes)
+            stops = bool(waiting) or found.get(str(told), (told, False))[1]
+            found[str(told)] = (told, stops)
+        for unfit in _unfit(plan, entry, check.get("rows", ())):
+            found[str(unfit)] = (unfit, True)
+    return list(found.values())
+
+
+_MIRROR_VARIABLES = {"tls": "rack_ca_certificate", "invalid": "rack_mirror_url"}
+
+
+def _told(problem: t.Mapping[str, t.Any], hosts: t.Mapping[str, str], nodes: t.Sequence[str]) -> Problem:
+    host = hosts.get(problem["mirror"], problem["mirror"])
+    if problem["kind"] == "mirror" or problem["code"] in ("unreachable", "tls", "invalid"):
+        told = {"node": host, "variable": _MIRROR_VARIABLES.get(problem["code"], "rack_mirrors")}
+        if problem["code"] == "unreachable":
+            told["variable"] = "ansible_host"
+    elif problem["kind"] == "image":
+        told = {"node": _some(nodes) or host, "variable": "rack_image"}
+    else:
+        told = {"node": host, "variable": "rack_arch" if problem["kind"] == "ramdisk" else "rack_mirrors"}
+    return {**told, "msg": problem["msg"], "code": problem["code"]}
 
 
 def _unfit(

@@ -130,6 +130,7 @@ def _servers(node: Node, mirrors: t.Any, boot_servers: t.Any, problems: Problems
             where = f"with rack_name {rack} or without a rack_name" if rack else "without a rack_name"
             problems.add(node["name"], "rack_name", f"no host of the group {group} serves this node: none {where}")
     node["mirrors"] = [server["url"] for server in own_mirrors]
+    node["boot_mirrors"] = [server["boot_url"] for server in own_mirrors]
     node["mirror_hosts"] = [server["name"] for server in own_mirrors]
     node["boot_servers"] = [server["name"] for server in own_boot_servers]
     node["boot_urls"] = [server["url"] for server in own_boot_servers]
@@ -159,5 +160,6 @@ def complete(
     _profile(node, known, problems)
     _console(node, problems)
     _accounts(node)
+    node["ipxe_builds"] = node["ipxe_builds"] or {}
     _servers(node, mirrors, boot_servers, problems)
     return node

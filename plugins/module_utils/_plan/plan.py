@@ -15,12 +15,14 @@ from .node import Node, complete
 from .problems import Problems
 from .profiles import Profiles
 from .reading import read, read_fields
-from .servers import read_servers
+from .servers import MIRROR_URL, read_ca, read_servers
 from .slurm import check_declarable
 from .subnets import Subnets
 
 HostVars = t.Mapping[str, t.Mapping[str, t.Any]]
 Groups = t.Mapping[str, t.Sequence[str]]
+
+_SERVERS = ("rack_mirrors", "rack_boot_servers", "rack_slurm_controllers")
 
 
 def make_plan(
@@ -42,8 +44,12 @@ def make_plan(
     names = list(groups.get("rack_nodes", ()))
     if not names:
         problems.add("", "rack_nodes", "the group rack_nodes is empty or absent")
-    mirrors = read_servers(groups.get("rack_mirrors", ()), hostvars, "rack_mirror_url", problems)
+    mirrors = read_servers(groups.get("rack_mirrors", ()), hostvars, MIRROR_URL, problems)
     boot_servers = read_servers(groups.get("rack_boot_servers", ()), hostvars, "rack_boot_url", problems)
+    if groups.get("rack_mirrors") and mirrors.get(groups["rack_mirrors"][0], {}).get("cache"):
+        problems.add(
+            groups["rack_mirrors"][0], "mirror_origins", "the first mirror publishes, and so cannot be a cache"
+        )
     subnets = Subnets(problems)
     profiles = Profiles()
     nodes: dict[str, Node] = {}
@@ -77,13 +83,13 @@ def make_plan(
         "subnets": [subnet.as_dict() for subnet in subnets.all()],
         "mirrors": mirrors,
         "boot_servers": boot_servers,
+        "ca_certificate": read_ca(groups.get("rack_mirrors", ()), hostvars, problems),
         "mirror_urls": [mirror["url"] for mirror in mirrors.values()],
+        "ipxe_builds": {name: build for node in nodes.values() for name, build in node["ipxe_builds"].items()},
         "ledger_host": _ledger_host(sorted(filter(None, map(str, ledger_hosts))), hostvars, groups, problems),
         "images": _images(nodes, selected),
         "arches": sorted({nodes[name]["arch"] for name in selected if nodes[name]["arch"]}),
-        "problems": problems.concerning(
-            [*selected, *mirrors, *boot_servers, *groups.get("rack_slurm_controllers", ())]
-        ),
+        "problems": problems.concerning([*selected, *(host for group in _SERVERS for host in groups.get(group, ()))]),
     }
 
 

@@ -15,8 +15,12 @@ def ipxe_node(
     action: str,
     ramdisks: t.Optional[t.Mapping[str, str]] = None,
     overlay: str = "",
+    https: bool = False,
 ) -> dict[str, t.Any]:
-    """An entry of the option ``nodes`` of ipxe_render; ``ramdisks``: digest by architecture. Raises ValueError."""
+    """An entry of the option ``nodes`` of ipxe_render; ``ramdisks``: digest by architecture. Raises ValueError.
+
+    ``https`` says that the node's iPXE can check the certificates of https mirrors.
+    """
     item = {
         "name": node["name"],
         "mac": node["boot_mac"],
@@ -27,7 +31,7 @@ def ipxe_node(
         "hostname": node["hostname"],
         "console": list(node["console"]),
         "kernel_args": node["kernel_args"],
-        "mirrors": list(node["mirrors"]),
+        "mirrors": list(node["mirrors" if https else "boot_mirrors"]),
     }
     if node.get("ipxe_build"):
         item["ipxe_build"] = node["ipxe_build"]

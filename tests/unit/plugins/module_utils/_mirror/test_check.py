@@ -7,12 +7,16 @@ import hashlib
 import http.server
 import json
 import re
+import subprocess
 import threading
 
 import pytest
 import zstandard
-from ansible_collections.h200.rack.plugins.module_utils._mirror.check import Settings, Wanted, check, parse_image
-from ansible_collections.h200.rack.plugins.module_utils._mirror.client import MirrorProblem
+from ansible_collections.h200.rack.plugins.module_utils._mirror import table
+from ansible_collections.h200.rack.plugins.module_utils._mirror.check import Request, check, parse_image
+from ansible_collections.h200.rack.plugins.module_utils._mirror.client import MirrorProblem, Trust
+from ansible_collections.h200.rack.plugins.module_utils._mirror.content import Settings, Wanted
+from ansible_collections.h200.rack.plugins.module_utils._mirror.signature import Verifier
 from ansible_collections.h200.rack.plugins.module_utils._mirror.unpack import find
 
 
@@ -28,7 +32,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         mirror = self.server.mirror
         mirror.requests.append((self.command, self.path, self.headers.get("Range")))
-        data = mirror.html or mirror.files.get(self.path.lstrip("/"))
+        data = mirror.html or mirror.answer(self.path.lstrip("/"))
         wanted = re.match(r"bytes=(\d+)-(\d+)", self.headers.get("Range") or "")
         if data is None:
             self.send_response(404)
@@ -39,7 +43,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.send_header("Content-Range", f"bytes {wanted[1]}-{wanted[2]}/{len(data)}")
         else:
             body = data
-            self.send_response(200)
+            self.send_response(200 if self.path != "/health" or mirror.ready else 503)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         if self.command == "GET":
@@ -51,12 +55,23 @@ class Mirror:
         self.files = {}
         self.html = None
         self.ranges = True
+        self.ready = True
         self.requests = []
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.server.daemon_threads = True
         self.server.mirror = self
         self.url = f"http://127.0.0.1:{self.server.server_port}"
         threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+
+    def answer(self, path):
+        if path == "health":
+            problems = [] if self.ready else ["images/debian12 is damaged"]
+            return json.dumps({"ready": self.ready, "problems": problems}).encode()
+        if path.endswith("/"):
+            below = {name[len(path) :].partition("/") for name in self.files if name.startswith(path)}
+            kinds = {name: "directory" if slash else "file" for name, slash, _rest in below}
+            return json.dumps([{"name": name, "type": kind} for name, kind in kinds.items()]).encode()
+        return self.files.get(path)
 
     def publish(self, name="debian12", text=b"a"):
         chunks = [text * 70000, b"\0" * 70000, b"c" * 70000]
@@ -108,7 +123,9 @@ def mirrors():
 
 def ask(mirrors, *images, ramdisks=(), **settings):
     wanted = [parse_image(image) for image in images] + [Wanted("ramdisk", arch) for arch in ramdisks]
-    return check([mirror.url for mirror in mirrors], wanted, Settings(**{"timeout": 5, "unpack": find(), **settings}))
+    options = {key: settings.pop(key) for key in ("everything", "health", "trust") if key in settings}
+    settings = Settings(**{"timeout": 5, "unpack": find(), **settings})
+    return check(Request([mirror.url for mirror in mirrors], wanted, settings=settings, **options))
 
 
 def codes(result):
@@ -170,7 +187,8 @@ def test_a_half_copied_file_is_found(mirrors):
 
 def test_a_page_of_html_with_status_200_is_no_pointer(mirrors):
     mirrors[0].html = b"<html>It works!</html>"
-    assert codes(ask(mirrors[:1], "debian12")) == ["current"]
+    assert codes(ask(mirrors[:1], "debian12", health=False)) == ["current"]
+    assert codes(ask(mirrors[:1], "debian12")) == ["health", "current"]
 
 
 def test_a_server_without_ranges_is_found(mirrors):
@@ -198,8 +216,9 @@ def test_a_dead_mirror_is_asked_once_and_does_not_hide_the_other(mirrors):
     dead.server.shutdown()
     dead.server.server_close()
     result = ask(mirrors, "debian12", "other")
-    assert [problem["mirror"] for problem in result["problems"]] == [dead.url, dead.url]
-    assert set(codes(result)) == {"unreachable"}
+    assert [problem["mirror"] for problem in result["problems"]] == [dead.url]
+    assert codes(result) == ["unreachable"]
+    assert [row["code"] for row in result["rows"]] == ["unreachable", "unreachable", "ok", "ok"]
     assert set(result["digests"]) == {"debian12", "other"}
 
 
@@ -207,4 +226,77 @@ def test_nonsense_is_refused():
     for text in ("", "a/b", "../x", "a@b"):
         with pytest.raises(MirrorProblem):
             parse_image(text)
-    assert check(["ftp://x"], [Wanted("image", "a")], Settings())["problems"][0]["code"] == "invalid"
+    assert check(Request(["ftp://x"], [Wanted("image", "a")]))["problems"][0]["code"] == "invalid"
+    assert check(Request(["http://[x"], [Wanted("image", "a")]))["problems"][0]["code"] == "invalid"
+    bad = check(Request(["https://x"], [Wanted("image", "a")], trust=Trust(content="no PEM")))
+    assert (bad["problems"][0]["code"], bad["problems"][0]["msg"].split()[0]) == ("invalid", "ca_content")
+
+
+def test_a_mirror_out_of_rotation_does_not_say_what_is_current(mirrors):
+    mirrors[0].publish(text=b"old")
+    digest = mirrors[1].publish()
+    mirrors[0].ready = False
+    result = ask(mirrors, "debian12")
+    assert codes(result) == ["not_ready", "out_of_step"]
+    assert "is damaged" in result["problems"][0]["msg"]
+    assert result["digests"] == {"debian12": digest}
+    assert [mirror["ready"] for mirror in result["mirrors"]] == [False, True]
+
+
+def test_everything_that_the_first_mirror_has_is_asked_of_all_of_them(mirrors):
+    mirrors[0].publish(text=b"old")
+    for mirror in mirrors:
+        mirror.publish()
+        mirror.publish_ramdisk()
+    overlay = b"overlay"
+    path = f"ramdisk/overlay/{hashlib.sha256(overlay).hexdigest()}.cpio"
+    mirrors[0].files[path] = overlay
+    mirrors[1].files[path] = b"other"
+    result = ask(mirrors, everything=True)
+    assert [(row["kind"], row["code"]) for row in result["rows"]] == [
+        ("image", "ok"),
+        ("ramdisk", "ok"),
+        ("image", "ok"),
+        ("overlay", "ok"),
+        ("image", "ok"),
+        ("ramdisk", "ok"),
+        ("image", "missing"),
+        ("overlay", "damaged"),
+    ]
+    lines = table.lines(result["mirrors"], result["rows"])
+    assert len(lines) == 1 + 2 + 8
+    assert lines[1].endswith("in rotation") and "missing: " in lines[-2]
+
+
+def test_something_else_than_a_listing_is_found(mirrors):
+    mirrors[0].files["images/"] = b""
+    mirrors[0].answer = lambda path: b'{"ready": true, "problems": []}' if path == "health" else b"<html>"
+    assert codes(ask(mirrors[:1], everything=True)) == ["catalog"]
+
+
+def test_an_unsigned_manifest_and_one_with_another_key_are_found(mirrors, tmp_path):
+    def openssl(*arguments):
+        subprocess.run(["openssl", *map(str, arguments)], check=True, capture_output=True)
+
+    def run_command(command):
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        return done.returncode, done.stdout, done.stderr
+
+    for name in ("good", "other"):
+        openssl("genpkey", "-algorithm", "ed25519", "-out", tmp_path / name)
+        openssl("pkey", "-in", tmp_path / name, "-pubout", "-out", tmp_path / f"{name}.pub")
+    digest = mirrors[0].publish()
+    folder = f"images/debian12/{digest}"
+    (tmp_path / "m").write_bytes(mirrors[0].files[f"{folder}/manifest.json"])
+    openssl("pkeyutl", "-sign", "-inkey", tmp_path / "good", "-rawin", "-in", tmp_path / "m", "-out", tmp_path / "s")
+
+    def code(key):
+        result = ask(mirrors[:1], "debian12", verifier=Verifier(str(tmp_path / key), run_command))
+        return [row["signature"] for row in result["rows"]] + codes(result)
+
+    assert code("good.pub") == ["", "signature"]
+    mirrors[0].files[f"{folder}/manifest.json.sig"] = (tmp_path / "s").read_bytes()
+    assert code("good.pub") == ["good"]
+    assert code("other.pub") == ["", "signature"]
+    with pytest.raises(MirrorProblem, match="public_key"):
+        Verifier(str(tmp_path / "good"), run_command)

@@ -11,12 +11,19 @@ import pathlib
 
 import pytest
 from ansible_collections.h200.rack.plugins.module_utils._plan.dhcp import dhcp_hosts
-from ansible_collections.h200.rack.plugins.module_utils._plan.findings import as_text, bmc_problem, mirror_problems
+from ansible_collections.h200.rack.plugins.module_utils._plan.findings import (
+    as_text,
+    bmc_problem,
+    mirror_problems,
+    mirror_warnings,
+)
 from ansible_collections.h200.rack.plugins.module_utils._plan.known_hosts import known_hosts
 from ansible_collections.h200.rack.plugins.module_utils._plan.plan import make_plan
+from ansible_collections.h200.rack.plugins.module_utils._plan.rotation import in_rotation
 from ansible_collections.h200.rack.plugins.module_utils._plan.scripts import ipxe_node
 from ansible_collections.h200.rack.plugins.module_utils._plan.seed import seed
 from ansible_collections.h200.rack.plugins.module_utils._plan.slurm import slurm_nodes
+from ansible_collections.h200.rack.plugins.plugin_utils.ipxe_https import can_https
 
 _spec = importlib.util.spec_from_file_location("racks", pathlib.Path(__file__).with_name("racks.py"))
 racks = importlib.util.module_from_spec(_spec)
@@ -44,6 +51,43 @@ def test_deploy_names_the_ramdisk_by_digest(plan):
 def test_deploy_without_a_published_ramdisk_is_refused(plan):
     with pytest.raises(ValueError, match="gpu001: no ramdisk for x86_64"):
         ipxe_node(plan["nodes"]["gpu001"], "deploy", {"aarch64": "abc"})
+
+
+SITE_BUILD = {"site": {"base": "debian_2025", "schemes": ["http", "https"]}}
+
+
+@pytest.mark.parametrize(
+    ("variables", "scheme"),
+    [
+        ({}, "http"),
+        # Debian 13's iPXE speaks HTTPS, and does not believe the rack's CA.
+        ({"rack_ipxe_build": "debian_2025"}, "http"),
+        ({"rack_ipxe_build": "site", "rack_ipxe_builds": SITE_BUILD}, "https"),
+        ({"rack_ipxe_build": "site", "rack_ipxe_builds": {"site": {"base": "debian_2019"}}}, "http"),
+    ],
+)
+def test_ipxe_takes_https_only_with_a_build_that_knows_the_rack_s_ca(variables, scheme):
+    rack = racks.Rack()
+    for name in ("mirror01", "mirror02"):
+        rack[name]["mirror_tls"] = True
+    rack["mirror02"]["rack_mirror_url"] = "https://mirror02.test:8443"
+    rack["gpu001"].update(variables)
+    plan = make_plan(rack.hostvars, rack.groups)
+    node = plan["nodes"]["gpu001"]
+    assert plan["problems"] == []
+    assert node["mirrors"] == ["https://10.20.0.3", "https://mirror02.test:8443"]
+    item = ipxe_node(node, "deploy", {"x86_64": "abc"}, https=can_https(node))
+    assert [url.partition(":")[0] for url in item["mirrors"]] == [scheme, scheme]
+    assert item["mirrors"][1] in ("http://mirror02.test", "https://mirror02.test:8443")
+    assert item["ipxe_build"] == variables.get("rack_ipxe_build", "debian_2019")
+
+
+@pytest.mark.parametrize("url", ["mirror01", "ftp://mirror01", "http://a:b@mirror01", "http://[x", "http://m?x=1"])
+def test_a_mirror_s_url_that_is_none_is_a_problem(url):
+    rack = racks.Rack()
+    rack["mirror01"]["rack_mirror_url"] = url
+    found = make_plan(rack.hostvars, rack.groups)["problems"]
+    assert [(problem["node"], problem["variable"]) for problem in found] == [("mirror01", "rack_mirror_url")]
 
 
 def test_the_seed_holds_no_secret_and_the_way_in(plan):
@@ -129,26 +173,62 @@ def test_a_bmc_failure_names_the_variable_to_look_at(failure, variable):
     assert bmc_problem("gpu001", failure)["variable"] == variable
 
 
-def test_problems_of_mirrors_name_the_nodes_or_the_mirror(plan):
-    problem = {"mirror": "http://10.20.0.3", "kind": "image", "name": "debian12", "digest": "", "msg": "gone"}
-    found = mirror_problems(
-        plan,
-        [
-            {
-                "problems": [
-                    {**problem, "code": "missing"},
-                    {**problem, "code": "unreachable"},
-                    {**problem, "code": "unreachable"},
-                    {**problem, "kind": "ramdisk", "code": "missing"},
-                ]
-            }
-        ],
-    )
-    assert [(entry["node"], entry["variable"]) for entry in found] == [
-        ("gpu001, gpu002", "rack_image"),
-        ("mirror01", "ansible_host"),
-        ("mirror01", "rack_arch"),
-    ]
+def found_by(mirror, kind="image", code="missing", name="debian12"):
+    name = {"mirror": "", "ramdisk": "x86_64"}.get(kind, name)
+    return {"mirror": mirror, "kind": kind, "name": name, "digest": "", "code": code, "msg": "gone"}
+
+
+def places(found):
+    return [(entry["node"], entry["variable"]) for entry in found]
+
+
+def test_problems_of_all_mirrors_stop_the_nodes_and_name_them_or_the_mirror(plan):
+    for mirrors in (["http://10.20.0.3"], plan["nodes"]["gpu001"]["mirrors"]):
+        bad = [
+            found_by(mirror, kind, code)
+            for mirror in mirrors
+            for kind, code in (("image", "missing"), ("mirror", "unreachable"), ("ramdisk", "missing"))
+        ]
+        checks = [{"problems": bad}]
+        stopping, others = mirror_problems(plan, checks), mirror_warnings(plan, checks)
+        told = places(stopping or others)
+        assert bool(stopping) != bool(others)
+        assert told[:3] == [("gpu001, gpu002", "rack_image"), ("mirror01", "ansible_host"), ("mirror01", "rack_arch")]
+    assert stopping
+
+
+def test_one_mirror_of_two_may_be_down_and_no_node_asks_it(plan):
+    first, second = plan["nodes"]["gpu001"]["mirrors"]
+    for problem in (
+        found_by(first, "mirror", "unreachable"),
+        found_by(first, "mirror", "not_ready"),
+        found_by(first, "image", "damaged"),
+        found_by(first, "image", "out_of_step"),
+        found_by(first, "ramdisk", "missing"),
+    ):
+        checks = [{"problems": [problem]}]
+        assert mirror_problems(plan, checks) == []
+        assert len(mirror_warnings(plan, checks)) == 1
+        node = in_rotation(plan, checks)["nodes"]["gpu001"]
+        assert (node["mirrors"], node["boot_mirrors"], node["mirror_hosts"]) == ([second], [second], ["mirror02"])
+
+
+def test_a_mirror_that_cannot_be_managed_is_done_without_while_another_is_left(plan):
+    checks = [{"problems": []}]
+    lost = [{"node": "mirror01", "variable": "ansible_host", "msg": "no route to host"}]
+    assert mirror_problems(plan, checks, lost) == []
+    assert mirror_warnings(plan, checks, lost) == lost
+    assert in_rotation(plan, checks, lost)["nodes"]["gpu001"]["mirror_hosts"] == ["mirror02"]
+    lost.append({**lost[0], "node": "mirror02"})
+    assert mirror_problems(plan, checks, lost) == lost
+    assert in_rotation(plan, checks, lost)["nodes"]["gpu001"]["mirror_hosts"] == ["mirror01", "mirror02"]
+
+
+def test_what_another_image_lacks_is_not_this_node_s_problem(plan):
+    mirrors = plan["nodes"]["gpu001"]["mirrors"]
+    checks = [{"problems": [found_by(mirror, name="other") for mirror in mirrors]}]
+    assert mirror_problems(plan, checks) == []
+    assert in_rotation(plan, checks)["nodes"]["gpu001"]["mirrors"] == mirrors
 
 
 @pytest.mark.parametrize(

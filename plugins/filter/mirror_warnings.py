@@ -1,0 +1,54 @@
+# Copyright (c) 2026 The h200.rack maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+name: mirror_warnings
+short_description: Say which problems of mirrors nodes can do without
+version_added: 0.1.0
+description:
+  - Turns what M(h200.rack.mirror_check) found into problems of the kind that the filter P(h200.rack.plan#filter)
+    returns, as far as no node is stopped by them, because others of its mirrors serve what it needs.
+positional: checks
+options:
+  _input:
+    description: What the filter P(h200.rack.plan#filter) returned.
+    type: dict
+    required: true
+  checks:
+    description: One result of M(h200.rack.mirror_check) for each of the plan's C(images), in their order.
+    type: list
+    elements: dict
+    required: true
+  lost:
+    description: Problems of mirrors that cannot be managed, whose C(node) is the mirror's name. Nodes do without these.
+    type: list
+    elements: dict
+    default: []
+author:
+  - The h200.rack maintainers (@h200)
+"""
+
+EXAMPLES = r"""
+- name: What should be mended is shown
+  ansible.builtin.debug:
+    msg: "{{ rack_plan | h200.rack.mirror_warnings(mirror_checks.results) }}"
+"""
+
+RETURN = r"""
+_value:
+  description: The problems, with C(node), C(variable), C(msg) and C(code).
+  type: list
+  elements: dict
+"""
+
+from ansible_collections.h200.rack.plugins.module_utils._plan.findings import mirror_warnings
+
+
+class FilterModule:
+    """The filter mirror_warnings."""
+
+    def filters(self):
+        return {"mirror_warnings": mirror_warnings}
