@@ -27,7 +27,7 @@ options:
   target:
     description:
       - What to boot from; V(none) removes the override.
-      - V(safe) is the disk in safe mode.
+      - V(safe) is the disk in safe mode; V(bios) the setup program.
     type: str
     required: true
     choices: [none, pxe, disk, cd, bios, safe]
@@ -42,7 +42,7 @@ options:
     choices: [uefi, legacy]
     default: uefi
   wait_timeout:
-    description: Seconds to repeat the request while the BMC is busy.
+    description: Seconds for everything, including requests that are repeated because the BMC is busy.
     type: int
     default: 60
 seealso:
@@ -51,17 +51,32 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: The node boots from the network once
-  h200.rack.ipmi_bootdev:
-    bmc_host: "{{ rack_bmc_address }}"
-    bmc_username: "{{ rack_bmc_username }}"
-    bmc_password: "{{ rack_bmc_password }}"
-    target: pxe
+- name: Nodes of the rack boot from the network, once
+  hosts: rack_nodes
+  gather_facts: false
+  module_defaults:
+    group/h200.rack.bmc:
+      bmc_host: "{{ rack_bmc_address }}"
+      bmc_username: "{{ rack_bmc_username }}"
+      bmc_password: "{{ rack_bmc_password }}"
+  tasks:
+    - name: The next boot is a network boot
+      h200.rack.ipmi_bootdev:
+        target: pxe
 
-- name: No override is left; in AWX the account comes from a credential that sets H200_RACK_BMC_USERNAME and _PASSWORD
-  h200.rack.ipmi_bootdev:
-    bmc_host: 10.20.2.11
-    target: none
+    - name: The node restarts into it
+      h200.rack.ipmi_power:
+        state: cycled
+
+# In AWX the account comes from a credential that sets H200_RACK_BMC_USERNAME and H200_RACK_BMC_PASSWORD.
+- name: No account in the inventory
+  hosts: rack_nodes
+  gather_facts: false
+  tasks:
+    - name: No override is left
+      h200.rack.ipmi_bootdev:
+        bmc_host: "{{ rack_bmc_address }}"
+        target: none
 """
 
 RETURN = r"""

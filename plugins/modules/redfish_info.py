@@ -140,11 +140,30 @@ system:
       type: list
       elements: str
 nics:
-  description: The host's network interfaces.
+  description: The host's network interfaces; empty where the BMC does not know them, or O(gather) lacks V(nics).
   type: list
   elements: dict
   returned: success
   sample: [{id: '1', mac: '00:5c:52:31:3a:9c', name: null, speed_mbps: 200000, link: LinkUp, uefi_path: null}]
+  contains:
+    id:
+      description: The id of the interface.
+      type: str
+    mac:
+      description: Its MAC address, the permanent one if the BMC tells both, in lower case.
+      type: str
+    speed_mbps:
+      description: Speed of the link in Mbit/s.
+      type: int
+    link:
+      description: State of the link as the BMC words it.
+      type: str
+    name:
+      description: The BMC's name for it.
+      type: str
+    uefi_path:
+      description: Its UEFI device path.
+      type: str
 managers:
   description: C(id), C(name), C(type), C(model), C(firmware_version), C(power_state) of the system's managers.
   type: list
