@@ -26,6 +26,10 @@ options:
       - How many GPUs must have been tested.
     type: int
     required: true
+  minimum_rate:
+    description:
+      - What every GPU must reach, in Gflop/s. Without it a GPU is only held against the others of its node.
+    type: float
   grace:
     description:
       - Seconds beyond O(seconds) until it and all it started are ended.
@@ -142,6 +146,7 @@ def main():
         argument_spec={
             "seconds": {"type": "int", "default": 3600},
             "gpus": {"type": "int", "required": True},
+            "minimum_rate": {"type": "float"},
             "grace": {"type": "int", "default": 300},
             "program": {"type": "str", "default": "gpu_burn"},
             "arguments": {"type": "list", "elements": "str", "default": []},

@@ -36,7 +36,8 @@ def parse(text: str) -> dict[str, t.Any]:
     }
 
 
-def judge(found: t.Mapping[str, t.Any], gpus: int) -> list[Check]:
+def judge(found: t.Mapping[str, t.Any], gpus: int, minimum: t.Optional[float] = None) -> list[Check]:
+    """``minimum``: Gflop/s of every GPU, for a node that is slow as a whole has no slow GPU."""
     if found["tested"] is None:
         return [not_run("gpu_burn", "OK", "BURN_INCOMPLETE", "gpu-burn did not come to its end")]
     words = found["gpus"]
@@ -49,13 +50,17 @@ def judge(found: t.Mapping[str, t.Any], gpus: int) -> list[Check]:
         checks.append(failed("gpu_burn", found["tested"], gpus, "GPU_COUNT", "gpu-burn ran on another number of GPUs"))
     else:
         checks.append(passed("gpu_burn", "OK", "OK"))
-    checks.append(_speed(found["rates"], gpus))
+    checks.append(_speed(found["rates"], gpus, minimum))
     return checks
 
 
-def _speed(rates: t.Sequence[float], gpus: int) -> Check:
+def _speed(rates: t.Sequence[float], gpus: int, minimum: t.Optional[float]) -> Check:
     if len(rates) < gpus:
         return not_run("gpu_burn_rates", gpus, "BURN_NO_RATES", "the rates of the GPUs are missing")
+    below = {f"GPU{k}": rate for k, rate in enumerate(rates) if minimum is not None and rate < minimum}
+    if below:
+        expected = f"at least {minimum:g} Gflop/s"
+        return failed("gpu_burn_rates", below, expected, "GPU_SLOW", "heat, power or a weak GPU: compare clocks")
     median = statistics.median(rates)
     slow = {f"GPU{k}": rate for k, rate in enumerate(rates) if rate < median * (1 - FAIL_BELOW)}
     if slow:

@@ -47,7 +47,7 @@ def run_burn(params: t.Mapping[str, t.Any], check_mode: bool) -> dict[str, t.Any
 
     def judge(ended: limited.Ended) -> tuple[list[Check], dict[str, t.Any]]:
         found = gpu_burn.parse(ended.out)
-        checks = gpu_burn.judge(found, params["gpus"])
+        checks = gpu_burn.judge(found, params["gpus"], params.get("minimum_rate"))
         if ended.rc and all(check.verdict == "pass" for check in checks):
             checks.append(failed("gpu_burn_exit", ended.rc, 0, "EXIT_CODE", "it ended with an error"))
         return checks, {"rates": found["rates"], "gpus": {str(k): v for k, v in found["gpus"].items()}}

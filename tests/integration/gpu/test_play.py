@@ -161,10 +161,10 @@ def test_the_play_ends_with_an_error_and_tells_why(outcome):
     assert "unreachable=0" in recap and "n1" in recap
 
 
-def test_the_pairs_name_the_node_with_the_slow_path(outcome):
+def test_the_pairs_name_the_node_with_the_slow_path_and_the_one_with_seven_gpus(outcome):
     found = report(outcome)["pairs"]
-    assert (found["nodes"], found["links"]) == (["n2"], []), told(outcome, "pairwise")
-    assert "PAIRS_BAD" in codes(outcome, "n2")
+    assert (found["nodes"], found["links"]) == (["n2", "n3"], []), told(outcome, "pairwise")
+    assert "PAIRS_BAD" in codes(outcome, "n2") and "PAIRS_BAD" not in codes(outcome, "n1")
 
 
 def test_an_unknown_tier_touches_no_node(outcome):

@@ -157,6 +157,12 @@ def test_a_gpu_seven_percent_slower_than_the_others_fails_and_four_percent_is_no
     assert checks[1].verdict == "pass" and "GPU7" in checks[1].hint
 
 
+def test_a_node_that_is_slow_as_a_whole_has_no_slow_gpu_and_fails_by_the_limit():
+    found = gpu_burn.parse(burn(rates=(30000.0,) * 8))
+    assert [check.verdict for check in gpu_burn.judge(found, 8)] == ["pass", "pass"]
+    assert [check.code for check in gpu_burn.judge(found, 8, 45000.0)] == ["", "GPU_SLOW"]
+
+
 def test_a_burn_that_was_cut_is_no_pass():
     assert burnt(burn().partition("Tested")[0])[0] == "not_run"
     assert burnt("")[0] == "not_run"
