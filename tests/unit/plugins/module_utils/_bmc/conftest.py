@@ -89,3 +89,19 @@ def run():
         return bmc_entry.run(work, checked.validated_parameters, check_mode)
 
     return go
+
+
+@pytest.fixture
+def works(run):
+    """works(server): power and boot do what they shall, once, and leave no session."""
+
+    def check(server):
+        on = run("redfish_power", server, state="on")
+        assert not on.get("failed") and on["power_state"] == "On", on
+        pxe = run("redfish_boot", server, target="pxe")
+        assert not pxe.get("failed") and pxe["boot"]["after"]["target"] == "pxe", pxe
+        info = run("redfish_info", server)
+        assert not info.get("failed") and info["system"]["boot"]["target"] == "pxe", info
+        assert server.log.resets(taken=True) == ["On"] and not server.sessions
+
+    return check
