@@ -56,7 +56,7 @@ class Host:
         except OSError as exc:
             return 127, str(exc)
         try:
-            said, _ = process.communicate(timeout=seconds)
+            said = process.communicate(timeout=seconds)[0]
         except subprocess.TimeoutExpired:
             # Not waited for: a program that hangs in the driver does not end before the driver lets it.
             process.kill()
