@@ -15,6 +15,11 @@ HINTS = ("serial", "wwn", "model", "vendor", "size", "by_path", "hctl", "rotatio
 PROTOCOLS = ("redfish", "ipmi")
 BOOT_METHODS = ("uefi_http", "uefi_pxe", "bios_pxe")
 ARCHES = ("x86_64", "aarch64")
+VERIFY = ("none", "sample", "all")
+BOOT_ORDERS = ("disk_first", "network_first", "keep")
+FINISHES = ("reboot", "kexec")
+#: Stages with a deadline, and its seconds: servers of this class spend minutes in POST.
+DEADLINES = {"powered": 300, "ramdisk_up": 1800, "written": 3600, "os_up": 1800, "registered": 300}
 
 _IMAGE = re.compile(r"(?P<name>[A-Za-z0-9][A-Za-z0-9._+-]{0,127})(?:@(?:sha256:)?(?P<digest>[0-9a-f]{64}))?\Z")
 _CONSOLE = re.compile(r"(tty[A-Za-z]{0,6}\d+|hvc\d+|uart8250,\S+)(,\d+[noe]?[78]?r?)?\Z")
@@ -139,6 +144,29 @@ def network(value: t.Any) -> dict[str, t.Any]:
     return dict(value)
 
 
+def number(smallest: int) -> t.Callable[[t.Any], int]:
+    def check(value: t.Any) -> int:
+        if isinstance(value, (bool, float)) or not re.fullmatch(r"\d+", str(value).strip()) or int(value) < smallest:
+            raise ValueError(f"{value!r} is not a whole number of at least {smallest}")
+        return int(value)
+
+    return check
+
+
+def deadlines(value: t.Any) -> dict[str, int]:
+    if not isinstance(value, t.Mapping):
+        raise ValueError(f"must be a mapping of stages to seconds, not {value!r}")
+    unknown = sorted(set(map(str, value)) - set(DEADLINES))
+    if unknown:
+        raise ValueError(f"no such stage: {', '.join(unknown)} (known: {', '.join(DEADLINES)})")
+    for stage, seconds in value.items():
+        try:
+            number(1)(seconds)
+        except ValueError as exc:
+            raise ValueError(f"{stage}: {exc}") from exc
+    return {**DEADLINES, **{str(stage): int(seconds) for stage, seconds in value.items()}}
+
+
 def builds(value: t.Any) -> dict[str, t.Any]:
     if not isinstance(value, t.Mapping) or not all(isinstance(build, t.Mapping) for build in value.values()):
         raise ValueError("must be a mapping of iPXE builds, each with base, commands, without and schemes")
@@ -194,4 +222,12 @@ NODE_FIELDS = (
     Field("rack_users", users, default=()),
     Field("rack_authorized_keys", public_keys, required=True),
     Field("rack_network", network),
+    Field("rack_verify", choice(*VERIFY), default="sample"),
+    Field("rack_boot_order", choice(*BOOT_ORDERS), default="disk_first"),
+    Field("rack_finish", choice(*FINISHES), default="reboot"),
+    Field("rack_deadlines", deadlines, default=DEADLINES),
+    Field("rack_lease", number(60), default=7200),
+    Field("rack_power_group", number(1), default=8),
+    Field("rack_power_interval", number(0), default=2),
+    Field("rack_verify_timeout", number(1), default=30),
 )

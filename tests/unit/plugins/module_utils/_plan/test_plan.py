@@ -160,6 +160,18 @@ BAD = [
     ("rack_authorized_keys", "ssh-ed25519 AAAA"),
     ("rack_network", []),
     ("rack_serial", ["a"]),
+    ("rack_verify", "most"),
+    ("rack_boot_order", "usb_first"),
+    ("rack_finish", "kexec_load"),
+    ("rack_deadlines", {"os_up": "soon"}),
+    ("rack_deadlines", {"coffee": 300}),
+    ("rack_deadlines", {"written": 0}),
+    ("rack_deadlines", 300),
+    ("rack_lease", 5),
+    ("rack_power_group", 0),
+    ("rack_power_interval", -1),
+    ("rack_power_interval", 1.5),
+    ("rack_verify_timeout", True),
 ]
 
 
@@ -167,6 +179,13 @@ BAD = [
 def test_a_wrong_value_is_named_with_its_node(rack, variable, value):
     rack["gpu002"][variable] = value
     assert found(rack) == {("gpu002", variable)}
+
+
+def test_a_deadline_of_one_stage_leaves_the_others(rack):
+    rack["gpu001"]["rack_deadlines"] = {"os_up": "60"}
+    assert plan_of(rack)["nodes"]["gpu001"]["deadlines"] == {
+        "powered": 300, "ramdisk_up": 1800, "written": 3600, "os_up": 60, "registered": 300,
+    }  # fmt: skip
 
 
 def test_an_empty_disk_mapping_is_not_any_disk(rack):
