@@ -65,11 +65,15 @@ def molecule(suite: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     ],
 )
 def test_scenario(scenario: str, suite: str) -> None:
+    passed = False
     try:
         done = molecule(suite, "test", "--scenario-name", scenario)
+        passed = done.returncode == 0
     finally:
-        molecule(suite, "destroy", "--scenario-name", scenario)
-    assert done.returncode == 0, done.stdout[-8000:]
+        # It ends with that itself when all went well.
+        if not passed:
+            molecule(suite, "destroy", "--scenario-name", scenario)
+    assert passed, done.stdout[-8000:]
 
 
 def test_the_quick_ones_exist() -> None:
