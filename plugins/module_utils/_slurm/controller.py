@@ -188,7 +188,7 @@ class Controller:
         while True:
             # A controller that reads its configuration and then dies answers for a moment: ask systemd too.
             if not self.service.active():
-                raise RackError(f"slurmctld died: {' | '.join(self.service.log_tail(6))}", code="controller_died")
+                raise RackError(f"slurmctld died: {self.service.last_words()}", code="controller_died")
             try:
                 self.scontrol.call("show", "config")
                 return

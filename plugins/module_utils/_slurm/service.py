@@ -28,6 +28,12 @@ class Service:
     def stop(self) -> None:
         self._run(["systemctl", "stop", self.name])
 
+    def last_words(self) -> str:
+        """What it died of; what systemd says of a death comes after that and does not tell."""
+        lines = self.log_tail(40)
+        telling = [line for line in lines if "fatal:" in line or "error:" in line] or lines
+        return " | ".join(telling[-3:]) or "its journal says nothing"
+
     def log_tail(self, lines: int = 15) -> list[str]:
         """The journal's last words, for the error that is raised; empty when it cannot be read."""
         rc, out, _err = self._run(

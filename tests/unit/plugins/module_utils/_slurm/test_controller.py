@@ -42,7 +42,7 @@ class Slurmctld:
         if argv[0] == "systemctl":
             return self._systemctl(argv)
         if argv[0] == "journalctl":
-            return 0, "fatal: it died", ""
+            return 0, "fatal: no such plugin\nslurmctld.service: Main process exited\n" + "Stopped\n" * 7, ""
         if not self.running:
             return 1, "", "Unable to contact slurm controller (connect failure)"
         if argv[0] == "squeue":
@@ -160,6 +160,9 @@ def test_a_controller_that_dies_of_the_new_files_gets_the_old_ones_back(lab):
     with pytest.raises(RackError, match="old files are back and it runs with them") as caught:
         lab.apply("gpu001", "gpu002", slurm_conf=f"Poison=1\n{MANAGED}")
     assert caught.value.code == "controller_died"
+    # What systemd says after a death does not tell why.
+    assert "no such plugin" in caught.value.msg
+    assert "Stopped" not in caught.value.msg
     assert caught.value.details["rolled_back"]
     assert lab.files() == before
     assert lab.slurmctld.running
