@@ -36,8 +36,8 @@ def stranger(net, config):
     return net.dnsmasq(host, config), mac
 
 
-def probe(net, *expected, networks=("10.77.1.0/24", "10.99.0.0/16")):
-    arguments = {"networks": list(networks), "expected": list(expected)}
+def probe(net, *expected, networks=("10.77.1.0/24", "10.99.0.0/16"), **more):
+    arguments = {"networks": list(networks), "expected": list(expected), **more}
     done = subprocess.run(
         ["ip", "netns", "exec", net.boot, REPO / ".venv/bin/ansible", "localhost", "-c", "local", "-i", "localhost,",
          "-m", "h200.rack.dhcp_probe", "-a", json.dumps(arguments)],
@@ -81,7 +81,7 @@ def test_our_own_servers_do_not_answer_the_question(net):
         other, [{"name": "gpu001", "mac": "52:54:00:77:00:01", "address": "10.77.1.11"}],
         [{"name": "rack1", "cidr": "10.77.1.0/24"}], address="10.77.1.3",
     )  # fmt: skip
-    result = probe(net)
+    result = probe(net, seconds=2)
     assert not result.get("failed") and result["servers"] == []
 
 
