@@ -29,7 +29,17 @@ def build(records: t.Sequence[Record], run_id: str, nodes: t.Sequence[str] = ())
     blame = rack_statistics.suspects(pairs)
     paired = {str(host): _of_pairs(str(host), pairs, blame) for pair in pairs for host in _hosts(pair)}
     names = sorted({*nodes, *(str(record["node"]) for record in records), *paired})
-    rows = [_node(name, [record for record in records if record["node"] == name], paired.get(name)) for name in names]
+    measures = [measure for measure in (_measure(records, spec) for spec in _MEASURES) if measure]
+    apart = [one for measure in measures if measure["part"] != "pair" for one in _outliers(measure)]
+    rows = [
+        _node(
+            name,
+            [record for record in records if record["node"] == name],
+            paired.get(name),
+            [one for one in apart if one["node"] == name and one["verdict"] == FAIL],
+        )
+        for name in names
+    ]
     together = [_together(name, part) for record in records for name, part in _parts_of_rack(record)]
     first = sum(1 for row in rows if row["first_pass"])
     return {
@@ -40,7 +50,8 @@ def build(records: t.Sequence[Record], run_id: str, nodes: t.Sequence[str] = ())
         "total": len(rows),
         # Of the rack, and never a node's pass mark.
         "first_pass_yield": round(first / len(rows), 4) if rows else None,
-        "measures": [measure for measure in (_measure(records, spec) for spec in _MEASURES) if measure],
+        "measures": measures,
+        "outliers": apart,
         "failed_checks": _failed_checks(rows),
         "bad": _bad(rows, blame, together),
         "pairs": blame,
@@ -64,8 +75,25 @@ def _of_pairs(
     return NOT_RUN, [{"code": "PAIR_UNDECIDED", "hint": hint, "part": "pair"}]
 
 
+def _outliers(measure: t.Mapping[str, t.Any]) -> list[dict[str, t.Any]]:
+    """Nodes that their own gates let pass and that the others leave behind."""
+    found = []
+    for row in measure["nodes"]:
+        if row["z"] is None or row["gated"] or row["verdict"] not in (FAIL, "look"):
+            continue
+        gpu = "" if row["worst"] is None else f", GPU {row['worst']}"
+        words = f"{row['value']:g} {measure['unit']}{gpu}; the rack's median is {row['median']:g} (z {row['z']:g})"
+        found.append(
+            {"node": row["name"], "title": measure["title"], "verdict": row["verdict"], "z": row["z"], "said": words}
+        )
+    return found
+
+
 def _node(
-    name: str, records: t.Sequence[Record], paired: t.Optional[tuple[str, list[dict[str, str]]]]
+    name: str,
+    records: t.Sequence[Record],
+    paired: t.Optional[tuple[str, list[dict[str, str]]]],
+    outliers: t.Sequence[t.Mapping[str, t.Any]],
 ) -> dict[str, t.Any]:
     own = [record for record in records if record["tier"] in _OWN]
     newest = max(own, key=lambda record: str(record.get("time") or ""), default=None)
@@ -79,6 +107,9 @@ def _node(
             reasons.append({"code": "OUTDATED", "hint": hint, "part": ""})
         else:
             reasons += record.get("reasons", [])
+    for one in outliers:
+        tiers["statistics"] = FAIL
+        reasons.append({"code": "OUTLIER", "hint": f"{one['title']}: {one['said']}", "part": "statistics"})
     if paired is not None:
         tiers["pairwise"] = paired[0]
         reasons += paired[1]
@@ -130,6 +161,7 @@ def _measure(
     reference = max(references) if references else None
     rows = rack_statistics.outliers(values)
     for row in rows:
+        row["gated"] = row["name"] in refused
         # The absolute gate was applied where the node was measured, with its own reference.
         if row["name"] in refused and row["value"] is not None:
             row.update(verdict=FAIL, reason=refused[row["name"]])

@@ -31,6 +31,8 @@ rect.pass { fill: var(--pass); } rect.fail { fill: var(--fail); } rect.look { fi
   body { background: #14181f; } .sub { color: #9aa3b0; } .sim { background: #3a2f12; }
 }
 """
+# Beside the style sheet, for readers that do not apply it inside a drawing.
+_FILL = {"pass": "#2a7d4f", "fail": "#b3261e", "look": "#b26a00", "not_run": "#6b7280"}
 _WORDS = {"pass": "passed", "fail": "failed", "not_run": "not run", "look": "look"}
 
 
@@ -45,7 +47,7 @@ def page(report: t.Mapping[str, t.Any], title: str) -> str:
     ]
     if report["simulated"]:
         parts.append('<p class="sim">Made from <b>simulated</b> tools. It says nothing about hardware.</p>')
-    parts += [_tiles(report), _suspects(report["pairs"])]
+    parts += [_tiles(report), _outliers(report["outliers"]), _suspects(report["pairs"])]
     parts += [_plot(measure) for measure in report["measures"]]
     parts += [_together(report["rack"]), _checks(report["failed_checks"]), _nodes(report["nodes"]), "</body></html>"]
     return "\n".join(parts) + "\n"
@@ -68,6 +70,17 @@ def _tiles(report: t.Mapping[str, t.Any]) -> str:
         f'<div class="tile"><b class="{css}">{_e(number)}</b>{_e(text)}</div>' for css, number, text in tiles
     )
     return f'<div class="tiles">{cells}</div>'
+
+
+def _outliers(found: t.Sequence[t.Mapping[str, t.Any]]) -> str:
+    if not found:
+        return ""
+    lines = "".join(
+        f'<tr><td>{_e(one["node"])}</td><td class="v {_e(one["verdict"])}">{_WORDS[one["verdict"]]}</td>'
+        f"<td>{_e(one['title'])}</td><td>{_e(one['said'])}</td></tr>"
+        for one in found
+    )
+    return f"<h2>Outliers</h2><table><tr><th>Node<th>Verdict<th>Of what<th>Figures</tr>{lines}</table>"
 
 
 def _suspects(pairs: t.Mapping[str, t.Any]) -> str:
@@ -108,14 +121,14 @@ def _plot(measure: t.Mapping[str, t.Any]) -> str:
         return ""
     rows = sorted(rows, key=lambda row: row["value"])
     top = max([row["value"] for row in rows] + [measure["reference"] or 0]) or 1
-    left, width, thick, gap = 150, 700, 14, 5
+    left, width, right, thick, gap = 150, 560, 290, 14, 5
     height = len(rows) * (thick + gap) + 34
     step = _step(top)
-    out = [f'<svg viewBox="0 0 {left + width + 90} {height}" role="img" aria-label="{_e(measure["title"])}">']
+    out = [f'<svg viewBox="0 0 {left + width + right} {height}" role="img" aria-label="{_e(measure["title"])}">']
     mark = 0.0
     while mark <= top:
         x = left + width * mark / top
-        out.append(f'<line x1="{x:.1f}" x2="{x:.1f}" y1="0" y2="{height - 24}" stroke="var(--line)"/>')
+        out.append(f'<line x1="{x:.1f}" x2="{x:.1f}" y1="0" y2="{height - 24}" stroke="#d5d9e0"/>')
         out.append(f'<text x="{x:.1f}" y="{height - 8}" text-anchor="middle">{mark:g}</text>')
         mark += step
     for number, row in enumerate(rows):
@@ -126,7 +139,8 @@ def _plot(measure: t.Mapping[str, t.Any]) -> str:
         tip = f"{label}{gpu}: {row['value']:g} {measure['unit']} {row['reason']}".strip()
         out.append(f'<text x="{left - 8}" y="{y + thick - 3}" text-anchor="end">{_e(label)}</text>')
         out.append(
-            f'<rect class="{_e(row["verdict"])}" x="{left}" y="{y}" width="{max(length, 1):.1f}" height="{thick}">'
+            f'<rect class="{_e(row["verdict"])}" fill="{_FILL.get(row["verdict"], "#6b7280")}" x="{left}" y="{y}" '
+            f'width="{max(length, 1):.1f}" height="{thick}">'
             f"<title>{_e(tip)}</title></rect>"
         )
         words = "" if row["verdict"] == "pass" else f"{gpu} {row['reason']}"
@@ -134,7 +148,7 @@ def _plot(measure: t.Mapping[str, t.Any]) -> str:
     if measure["reference"]:
         x = left + width * measure["reference"] / top
         out.append(
-            f'<line x1="{x:.1f}" x2="{x:.1f}" y1="0" y2="{height - 24}" stroke="var(--ink)" stroke-dasharray="4 3">'
+            f'<line x1="{x:.1f}" x2="{x:.1f}" y1="0" y2="{height - 24}" stroke="#6b7280" stroke-dasharray="4 3">'
             f"<title>{_e(measure['basis'])}</title></line>"
         )
     out.append("</svg>")
@@ -163,7 +177,8 @@ def _checks(entries: t.Sequence[t.Mapping[str, t.Any]]) -> str:
 
 def _nodes(nodes: t.Sequence[t.Mapping[str, t.Any]]) -> str:
     rows = []
-    for row in nodes:
+    order = ("fail", "not_run", "pass")
+    for row in sorted(nodes, key=lambda row: order.index(row["verdict"])):
         tiers = ", ".join(f"{tier}: {_WORDS.get(verdict, verdict)}" for tier, verdict in sorted(row["tiers"].items()))
         codes = ", ".join(dict.fromkeys(str(reason["code"]) for reason in row["reasons"]))
         rows.append(

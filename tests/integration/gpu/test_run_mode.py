@@ -35,6 +35,7 @@ CASES = {
     "hang_hard": (["nccl_hang_hard"], {**PAIR, "timeout": 6}),
     "no_program": ([], {**PAIR, "program": "/opt/none/all_reduce_perf"}),
     "no_node": ([], {**PAIR, "hosts": ["node1", "node7"]}),
+    "busy": (["busy"], {**PAIR, "timeout": 5}),
     "alltoall": ([], {**PAIR, "collective": "alltoall", "min_bytes": "1G"}),
 }
 
@@ -137,7 +138,13 @@ results = {}
 for name, (faults, params) in json.load(open("/tmp/cases.json")).items():
     with open("/etc/h200-rack/simulated.faults", "w") as handle:
         handle.writelines(f"{fault}\n" for fault in faults)
+    job = subprocess.Popen(["srun", "-w", "node2", "--gres=gpu:8", "sleep", "300"]) if "busy" in faults else None
+    if job:
+        time.sleep(2)
     result = probe(params)
+    if job:
+        job.terminate()
+        job.wait()
     # That a job is completing is the controller's affair; what must not stay are processes and running jobs.
     end = time.monotonic() + 20
     while (tests_left() or queue()) and time.monotonic() < end:
@@ -197,6 +204,10 @@ def test_an_nccl_error_keeps_its_exit_code_and_its_words(results):
     crash = results["crash"]
     assert codes(crash)[0] == "NCCL_ERROR" and crash["exit_code"] != 0
     assert "unhandled system error" in crash["stdout_tail"] + crash["stderr_tail"]
+
+
+def test_nodes_with_another_job_were_not_measured_and_are_not_called_bad(results):
+    assert (results["busy"]["verdict"], codes(results["busy"])) == ("not_run", ["BUSY"]), results["busy"]
 
 
 def test_wrong_results_fail(results):

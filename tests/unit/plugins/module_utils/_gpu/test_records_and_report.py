@@ -244,6 +244,19 @@ def test_a_node_that_passed_at_its_second_try_is_accepted_and_lowers_the_yield(t
     assert (report["accepted"], report["first_pass_yield"]) == (1, 0.0)
 
 
+def test_a_node_that_passes_its_own_gate_and_is_left_behind_by_the_others_is_an_outlier():
+    found = []
+    for number in range(12):
+        busbw = 455.0 if number == 4 else 480.0 + number % 3
+        nccl = {"verdict": "pass", "busbw": busbw, "reasons": []}
+        found.append(records.build(f"n{number:02d}", "r1", "standard", {"gpu": GPU, "nccl": nccl}))
+    report = rack_report.build(found, "r1")
+    assert [(one["node"], one["verdict"]) for one in report["outliers"]] == [("n04", "fail")]
+    assert [row["node"] for row in report["nodes"] if row["verdict"] != "pass"] == ["n04"]
+    assert report["bad"] == ["n04: OUTLIER"]
+    assert "455 GB/s; the rack" in report_html.page(report, "t")
+
+
 def test_the_slow_gpu_of_a_node_is_named():
     burn = {"verdict": "pass", "rates": [51000.0] * 5 + [44000.0] + [51000.0] * 2}
     report = rack_report.build([records.build("n1", "r1", "burn_in", {"gpu": GPU, "burn": burn})], "r1")
