@@ -75,9 +75,9 @@ def _verdict(
     if score is None:
         return "pass", ""
     if score < FAIL_Z:
-        return "fail", f"far from the rack's median (z {score:.1f})"
+        return "fail", f"z {score:.1f} from the rack's median"
     if score < LOOK_Z:
-        return "look", f"off the rack's median (z {score:.1f})"
+        return "look", f"z {score:.1f} from the rack's median"
     return "pass", ""
 
 

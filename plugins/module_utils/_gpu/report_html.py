@@ -121,7 +121,8 @@ def _plot(measure: t.Mapping[str, t.Any]) -> str:
         return ""
     rows = sorted(rows, key=lambda row: row["value"])
     top = max([row["value"] for row in rows] + [measure["reference"] or 0]) or 1
-    left, width, right, thick, gap = 150, 560, 290, 14, 5
+    width, right, thick, gap = 560, 230, 14, 5
+    left = min(max(7 * max(len(row["name"]) for row in rows) + 16, 80), 320)
     height = len(rows) * (thick + gap) + 34
     step = _step(top)
     out = [f'<svg viewBox="0 0 {left + width + right} {height}" role="img" aria-label="{_e(measure["title"])}">']
