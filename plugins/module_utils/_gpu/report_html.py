@@ -121,7 +121,7 @@ def _plot(measure: t.Mapping[str, t.Any]) -> str:
         return ""
     rows = sorted(rows, key=lambda row: row["value"])
     top = max([row["value"] for row in rows] + [measure["reference"] or 0]) or 1
-    width, right, thick, gap = 560, 230, 14, 5
+    width, right, thick, gap = 560, 280, 14, 5
     left = min(max(7 * max(len(row["name"]) for row in rows) + 16, 80), 320)
     height = len(rows) * (thick + gap) + 34
     step = _step(top)
