@@ -95,7 +95,15 @@ def bootstrap(spec: dict[str, t.Any], tree: pathlib.Path, work: pathlib.Path) ->
         # The file system is there before any package, so that what they find and make fits it.
         '--essential-hook=mkdir -p "$1/etc/initramfs-tools/conf.d" "$1/boot/grub"',
         f"--essential-hook=copy-in {work}/rack.conf /etc/initramfs-tools/conf.d",
+        # One datasource is configured: what looks for others in a shell script at every boot has nothing to find.
+        '--customize-hook=chroot "$1" dpkg-statoverride --update --add root root 0644 /usr/lib/cloud-init/ds-identify',
     ]
+    if spec["initramfs_modules"]:
+        (work / "rack-modules").write_text("\n".join(spec["initramfs_modules"]) + "\n")
+        command += [
+            '--essential-hook=mkdir -p "$1/usr/share/initramfs-tools/modules.d"',
+            f"--essential-hook=copy-in {work}/rack-modules /usr/share/initramfs-tools/modules.d",
+        ]
     for number, package in enumerate(spec["debs"]):
         command += [
             f"--customize-hook=upload {package} /var/tmp/{number}.deb",
@@ -103,7 +111,7 @@ def bootstrap(spec: dict[str, t.Any], tree: pathlib.Path, work: pathlib.Path) ->
             f'--customize-hook=rm "$1/var/tmp/{number}.deb"',
         ]
     initramfs = work / "rack.conf"
-    initramfs.write_text("COMPRESS=zstd\nCOMPRESSLEVEL=6\n")
+    initramfs.write_text(f"COMPRESS=zstd\nCOMPRESSLEVEL=6\nMODULES={'list' if spec['initramfs_modules'] else 'most'}\n")
     run(*command, spec["suite"], str(tree), str(sources))
 
 
