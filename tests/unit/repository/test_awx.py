@@ -65,7 +65,15 @@ def test_a_job_template_is_complete_and_its_playbook_exists(template):
 def test_every_playbook_for_users_has_a_job_template():
     used = {template["playbook"] for template in TEMPLATES}
     assert used == {path.name for path in (AWX / "project").glob("*.yml")}
-    assert used == {"preflight.yml", "images.yml", "boot_services.yml", "provision.yml", "wipe.yml", "mirror_check.yml", "status.yml"}
+    assert used == {
+        "preflight.yml",
+        "images.yml",
+        "boot_services.yml",
+        "provision.yml",
+        "wipe.yml",
+        "mirror_check.yml",
+        "status.yml",
+    }
 
 
 @pytest.mark.parametrize("owner", [owner for owner in [*TEMPLATES, *WORKFLOWS] if "survey_spec" in owner])
