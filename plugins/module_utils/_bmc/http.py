@@ -203,9 +203,6 @@ class Http:
             return BmcError("bmc_bug", f"{said}.") if method == "GET" else NoAnswer(said)
         reason = exc.args[0] if exc.args else None
         cause = getattr(reason, "reason", reason)
-        if isinstance(cause, urllib3_exceptions.NameResolutionError):
-            name = self.address.host
-            return BmcError("unreachable", f"The name {name} does not resolve. Check bmc_host and the DNS.")
         if isinstance(cause, urllib3_exceptions.NewConnectionError):
             return BmcError(
                 "unreachable",
