@@ -40,6 +40,7 @@ class Reference:
     ring: t.Optional[float] = None  # what is left of it without NVLS
     nodes: int = 1
     too_small: bool = False
+    ceiling: t.Optional[float] = None  # what NVLink SHARP may make of it, where it may or may not be in play
 
 
 def share_at(size: int, ramp: t.Sequence[tuple[int, float]]) -> t.Optional[float]:
@@ -125,7 +126,9 @@ def _one_node(
         )
     if not nvlink:
         return None
-    return _scaled(nvlink, share, size, _RING_RAMP, f"{name}: 1 node, {collective} over NVLink without NVLS", 1)
+    found = _scaled(nvlink, share, size, _RING_RAMP, f"{name}: 1 node, {collective} over NVLink without NVLS", 1)
+    # Newer versions of NCCL speed these up as well, others do not: both are healthy.
+    return dataclasses.replace(found, ceiling=nvls) if collective in ("all_gather", "reduce_scatter") else found
 
 
 def _loopback(name: str, per_gpu: float, size: int, share: float) -> t.Optional[Reference]:

@@ -66,7 +66,7 @@ def speed(
         )
     elif busbw < reference.floor:
         _slow(log, busbw, reference, expect, result)
-    elif expect.reference is None and share > _TOO_GOOD:
+    elif expect.reference is None and share > _TOO_GOOD and busbw > 1.05 * (reference.ceiling or 0):
         result.add("INCONSISTENT", f"{busbw:g} GB/s is more than this hardware can do: wrong profile, or no real run")
     elif busbw < reference.warn:
         result.note("BUSBW_MARGINAL", f"{busbw:g} GB/s passes, healthy nodes reach {reference.value:g}")
@@ -76,12 +76,16 @@ def speed(
 def _judged_rows(table: Table, collective: t.Optional[str], expect: Expectation, result: Judgement) -> list[Row]:
     """The rows at the judged size, of the type that references are known for."""
     types = sorted({row.dtype for row in table.rows})
-    dtype = "float" if "float" in types else types[0]
+    dtype = next((name for name in _LIKE_FLOAT if name in types), types[0])
     if len(types) > 1:
         result.note("SEVERAL_TYPES", f"{dtype} is judged, of {', '.join(types)}")
     elif dtype != "float" and collective in _REDUCING:
         result.note("TYPE", f"{dtype} moves at other rates than the float that references are for")
-    rows = [row for row in table.rows if row.dtype == dtype and row.size > 0]
+    operations = {row.redop for row in table.rows if row.dtype == dtype}
+    if len(operations) > 1 and "sum" in operations:
+        result.note("SEVERAL_OPERATIONS", "sum is judged: NVLink SHARP does not speed up each of the others")
+        operations = {"sum"}
+    rows = [row for row in table.rows if row.dtype == dtype and row.redop in operations and row.size > 0]
     largest = max((row.size for row in rows), default=0)
     wanted = expect.at_size or expect.max_bytes or largest
     found = [row for row in rows if wanted * 0.99 <= row.size <= wanted]

@@ -1,7 +1,10 @@
 # Copyright (c) 2026 The h200.rack maintainers
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The role acceptance against the simulated GPUs, as root in a mount namespace of its own with device nodes in it."""
+"""The role acceptance against the simulated GPUs, as root in a mount namespace of its own with device nodes in it.
+
+What test_play shows of several nodes at once in less time is marked full here.
+"""
 
 from __future__ import annotations
 
@@ -131,12 +134,14 @@ def test_a_good_node_is_accepted_and_its_record_says_that_it_is_simulated(box):
     assert "<b>simulated</b>" in report
 
 
+@pytest.mark.full
 def test_a_node_with_seven_gpus_is_refused(box):
     done, record = run(box, "gpu_missing=7", gpus=range(7))
     assert done.returncode == 2 and "GPU_COUNT" in done.stdout
     assert record["verdict"] == "fail" and codes(record)[0] == "GPU_COUNT"
 
 
+@pytest.mark.full
 def test_a_node_whose_probe_hangs_is_refused_in_time_and_nothing_of_it_is_left(box):
     done, record = run(box, "probe_hang", acceptance_probe_timeout=4)
     assert done.returncode == 2 and codes(record)[0] == "PROBE_HUNG"
@@ -178,6 +183,7 @@ def test_every_passive_fault_has_its_code(passive, fault, code):
     assert code in passive[fault]
 
 
+@pytest.mark.full
 def test_a_good_node_passes_the_standard_tier(box):
     done, record = run(box, tier="standard")
     assert done.returncode == 0, done.stdout + done.stderr
@@ -193,6 +199,7 @@ LOADED = {
 }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("fault", "code"), LOADED.items())
 def test_a_slow_or_wrong_node_is_refused_by_the_standard_tier_though_it_looks_good(box, fault, code):
     done, record = run(box, fault, tier="standard")
@@ -200,6 +207,7 @@ def test_a_slow_or_wrong_node_is_refused_by_the_standard_tier_though_it_looks_go
     assert record["parts"]["gpu"]["verdict"] == "pass"
 
 
+@pytest.mark.full
 def test_a_good_node_passes_the_burn_in(box):
     done, record = run(box, tier="burn_in")
     assert done.returncode == 0, done.stdout + done.stderr

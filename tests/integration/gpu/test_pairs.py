@@ -20,7 +20,7 @@ import pytest
 TOP = pathlib.Path(__file__).parents[3]
 SIMGPU = TOP / "tests" / "virtual_rack" / "simgpu" / "build"
 
-pytestmark = pytest.mark.skipif(not shutil.which("dpkg-deb"), reason="needs dpkg-deb")
+pytestmark = [pytest.mark.full, pytest.mark.skipif(not shutil.which("dpkg-deb"), reason="needs dpkg-deb")]
 
 PLAY = """
 - hosts: all

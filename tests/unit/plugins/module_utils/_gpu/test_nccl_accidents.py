@@ -109,6 +109,27 @@ def test_a_ring_that_the_log_names_is_held_against_a_ring_and_says_so():
     assert (result["verdict"], result["utilization"]["reference"], notes(result)) == ("pass", 400, ["RING_JUDGED"])
 
 
+def test_of_all_operations_sum_is_judged_because_others_go_by_a_ring():
+    lines = Run(low=GIB).lines()
+    rows = [line for line in lines if re.match(r" +\d+ +\d+ +float", line)]
+    slow = [line.replace("  sum", " prod") for line in Run(low=GIB, peak=365).rows()]
+    values = [float(cell) for line in [*rows, *slow] for cell in line.split()[7::4]]
+    at = lines.index(rows[-1]) + 1
+    text = "\n".join([*lines[:at], *slow, *lines[at:]])
+    result = judged(re.sub(r"bandwidth    : \S+", f"bandwidth    : {sum(values) / len(values):g}", text))
+    assert (result["verdict"], codes(result), notes(result)) == ("pass", [], ["SEVERAL_OPERATIONS"])
+
+
+@pytest.mark.parametrize(("peak", "verdict"), [(300, "fail"), (360, "pass"), (470, "pass"), (700, "fail")])
+def test_all_gather_on_one_node_is_healthy_with_and_without_nvlink_sharp(peak, verdict):
+    assert judged(Run(collective="all_gather", peak=peak).text())["verdict"] == verdict
+
+
+def test_an_alltoall_faster_than_its_nics_is_not_believed():
+    run = Run(nodes=2, collective="alltoall", peak=300, in_place_wrong="N/A")
+    assert codes(judged(run.text(), **PAIR)) == ["INCONSISTENT"]
+
+
 def test_every_utilization_carries_its_reference_and_what_that_stands_on():
     for text, options in ((ONE, {}), (TWO, PAIR), (ONE, {"reference": 470.0}), (Run(peak=220).text(), {})):
         utilization = judged(text, **options)["utilization"]
