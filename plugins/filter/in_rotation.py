@@ -11,7 +11,7 @@ version_added: 0.1.0
 description:
   - Leaves in each node's C(mirrors), C(boot_mirrors) and C(mirror_hosts) only the mirrors that
     M(h200.rack.mirror_check) found in rotation, and with the image and the ramdisk that the node needs. A node for
-    which none is left keeps all.
+    which none is left keeps all. Where a rack has a cache, the mirrors behind it are in the lists C(fallback_...).
 positional: checks
 options:
   _input:

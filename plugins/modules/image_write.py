@@ -48,6 +48,13 @@ options:
     type: list
     elements: str
     required: true
+  fallback_mirrors:
+    description:
+      - Base URLs of mirrors that are asked only while none of O(mirrors) works, such as the site's mirrors behind a
+        cache of the rack.
+    type: list
+    elements: str
+    default: []
   image:
     description:
       - The image's name.
@@ -358,6 +365,7 @@ def main() -> None:
     module = AnsibleModule(
         argument_spec={
             "mirrors": {"type": "list", "elements": "str", "required": True},
+            "fallback_mirrors": {"type": "list", "elements": "str", "default": []},
             "image": {"type": "str", "required": True},
             "digest": {"type": "str"},
             "public_key": {"type": "str", "default": "/etc/h200-rack/image.pub", "no_log": False},
@@ -415,7 +423,7 @@ def main() -> None:
     if fetch.ZSTANDARD_ERROR:
         module.fail_json(msg=missing_required_lib("zstandard"), exception=fetch.ZSTANDARD_ERROR)
     options = {**{key: module.params[key] for key in deploy.Request._fields}, "seed": seed}
-    options["mirrors"], options["trackers"] = tuple(options["mirrors"]), tuple(options["trackers"])
+    options.update({key: tuple(options[key]) for key in ("mirrors", "fallback_mirrors", "trackers")})
     options["disk"] = {key: value for key, value in options["disk"].items() if value is not None}
     try:
         result = deploy.deploy(deploy.Request(**options), module.check_mode)

@@ -89,6 +89,10 @@ options:
         description: The base URLs of this node's mirrors, instead of O(mirrors).
         type: list
         elements: str
+      fallback_mirrors:
+        description: The base URLs of mirrors that are tried after the others.
+        type: list
+        elements: str
       kernel:
         description: The kernel of V(installer), a URL or a path below a mirror's root.
         type: str

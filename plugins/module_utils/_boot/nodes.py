@@ -44,6 +44,7 @@ class Node:
     ramdisk: str = ""
     overlay: str = ""
     mirrors: tuple[str, ...] = ()
+    fallback_mirrors: tuple[str, ...] = ()
     kernel: str = ""
     initrds: tuple[str, ...] = ()
     template: str = ""
@@ -78,7 +79,7 @@ def _one(item: t.Mapping[str, t.Any], mirrors: t.Sequence[str], build: str) -> N
     owner = f"node {name}"
     known = {field.name for field in dataclasses.fields(Node)}
     values = {key: value for key, value in item.items() if key in known and value is not None}
-    for key in ("console", "initrds", "mirrors"):
+    for key in ("console", "initrds", "mirrors", "fallback_mirrors"):
         values[key] = tuple(str(entry) for entry in values.get(key) or ())
     values["mirrors"] = values["mirrors"] or tuple(mirrors)
     values["mac"] = mac.canonical(values.get("mac"), owner)
@@ -98,7 +99,7 @@ def _check(node: Node, owner: str) -> None:
     _check_addresses(node, owner)
     if not _NAME.match(node.hostname):
         raise InvalidInput(f"{owner}: hostname {node.hostname!r} is not a host name")
-    for url in node.mirrors:
+    for url in (*node.mirrors, *node.fallback_mirrors):
         if not _URL.match(url):
             raise InvalidInput(f"{owner}: mirror {url!r} is not a URL such as http://10.0.0.3, scheme included")
     for path in filter(None, (node.ramdisk, node.overlay)):

@@ -79,7 +79,7 @@ class _Renderer:
         return self._compiled[source].render(**values)
 
     def node(self, node: Node) -> str:
-        values = {"node": node, "mirrors": rotation.rotate(node.name, node.mirrors)}
+        values = {"node": node, "mirrors": _mirrors(node)}
         if node.action in templates.ACTIONS and not node.template:
             if node.action in ("deploy", "rescue", "installer"):
                 values.update(_linux(node))
@@ -143,9 +143,14 @@ def _basename(path: str) -> str:
     return os.path.basename(path.rstrip("/"))
 
 
+def _mirrors(node: Node) -> list[str]:
+    """In the order in which the node tries them."""
+    return rotation.rotate(node.name, node.mirrors) + rotation.rotate(node.name, node.fallback_mirrors)
+
+
 def _urls(node: Node, path: str) -> list[str]:
     if "://" in path:
         return [path]
     if not node.mirrors:
         raise InvalidInput(f"node {node.name}: {path} is no URL, and there are no mirrors to fetch it from")
-    return [f"{mirror.rstrip('/')}/{path.lstrip('/')}" for mirror in rotation.rotate(node.name, node.mirrors)]
+    return [f"{mirror.rstrip('/')}/{path.lstrip('/')}" for mirror in _mirrors(node)]

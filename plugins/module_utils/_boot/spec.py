@@ -22,6 +22,7 @@ _NODE: dict[str, dict[str, t.Any]] = {
     "ramdisk": {"type": "str"},
     "overlay": {"type": "str"},
     "mirrors": {"type": "list", "elements": "str"},
+    "fallback_mirrors": {"type": "list", "elements": "str"},
     "kernel": {"type": "str"},
     "initrds": {"type": "list", "elements": "str"},
     "template": {"type": "str"},

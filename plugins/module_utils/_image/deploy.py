@@ -61,7 +61,7 @@ def deploy(request: Request, check_mode: bool = False) -> dict[str, t.Any]:
     by_file = "path" in request.disk and os.path.isfile(str(request.disk["path"]))
     lsblk = None if by_file else probe.Lsblk()
     deadline = Deadline(request.timeout)
-    pool = Pool(request.mirrors, deadline, request.stall_timeout, request.ca_path)
+    pool = Pool(request.mirrors, deadline, request.stall_timeout, request.ca_path, request.fallback_mirrors)
     digest = request.digest or current_digest(pool, request.image)
     manifest, verification = fetch_manifest(pool, request, digest)
     try:

@@ -29,9 +29,10 @@ class NoMirrors(RackError):
 class Mirror:
     """What is known of one mirror; changed only by its pool."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, fallback: bool = False) -> None:
         self.text = text.rstrip("/")
         self.url: Url = parse_url(text)
+        self.fallback = fallback
         self.busy = 0
         self.bytes = 0
         self.seconds = 0.0
@@ -50,11 +51,17 @@ class Pool:
     """The mirrors of one transfer, shared by its threads."""
 
     def __init__(
-        self, mirrors: t.Sequence[str], deadline: Deadline, stall_timeout: float = 5.0, ca_path: str | None = None
+        self,
+        mirrors: t.Sequence[str],
+        deadline: Deadline,
+        stall_timeout: float = 5.0,
+        ca_path: str | None = None,
+        fallback: t.Sequence[str] = (),
     ) -> None:
         if not mirrors:
             raise InvalidInput("mirrors: at least one is needed")
-        self.mirrors = [Mirror(text) for text in dict.fromkeys(mirrors)]
+        ranks = {**dict.fromkeys(fallback, True), **dict.fromkeys(mirrors, False)}
+        self.mirrors = [Mirror(text, rank) for text, rank in sorted(ranks.items(), key=lambda item: item[1])]
         self.deadline = deadline
         self.stall_timeout = stall_timeout
         self._context = tls_context(ca_path) if any(mirror.url.tls for mirror in self.mirrors) else None
@@ -91,7 +98,7 @@ class Pool:
                 ready = [mirror for mirror in candidates if mirror.retry_at <= now]
                 ready = [mirror for mirror in ready if mirror not in avoid] or ready
                 if ready:
-                    best = min(ready, key=lambda mirror: (mirror.busy, -mirror.speed))
+                    best = min(ready, key=lambda mirror: (mirror.fallback, mirror.busy, -mirror.speed))
                     best.busy += 1
                     return best
                 pause = min(mirror.retry_at for mirror in candidates) - now

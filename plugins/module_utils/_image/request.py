@@ -37,6 +37,7 @@ class Request(t.NamedTuple):
     image: str
     disk: dict[str, t.Any]
     digest: str | None = None
+    fallback_mirrors: tuple[str, ...] = ()
     public_key: str = "/etc/h200-rack/image.pub"
     ca_path: str | None = None
     node: str | None = None

@@ -65,16 +65,20 @@ def _judged(
 ) -> list[tuple[Problem, bool]]:
     """The problems of mirror_check, one call for each image of the plan, and whether each stops a node."""
     hosts = {mirror["url"]: name for name, mirror in plan["mirrors"].items()}
-    places = rotation.usable(plan, checks, lost)
-    stuck = {name for entry in plan["images"] for name in entry["nodes"] if not places[name]}
-    needed = {host for name in stuck for host in plan["nodes"][name]["mirror_hosts"]}
+    usable = rotation.usable(plan, checks, lost)
+    stuck = {name for entry in plan["images"] for name in entry["nodes"] if not usable[name]}
+    needed = {host for name in stuck for host in rotation.all_mirrors(plan["nodes"][name], "mirror_hosts")}
     found: dict[str, tuple[Problem, bool]] = {}
     for problem in lost:
         found[str(problem)] = (dict(problem), problem["node"] in needed)
     for entry, check in zip(plan["images"], checks):
         for problem in check.get("problems", ()):
             nodes = [name for name in entry["nodes"] if rotation.concerns(problem, entry, plan["nodes"][name])]
-            waiting = [name for name in nodes if name in stuck and problem["mirror"] in plan["nodes"][name]["mirrors"]]
+            waiting = [
+                name
+                for name in nodes
+                if name in stuck and problem["mirror"] in rotation.all_mirrors(plan["nodes"][name])
+            ]
             told = _told(problem, hosts, waiting or nodes)
             stops = bool(waiting) or found.get(str(told), (told, False))[1]
             found[str(told)] = (told, stops)

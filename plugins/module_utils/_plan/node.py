@@ -129,9 +129,14 @@ def _servers(node: Node, mirrors: t.Any, boot_servers: t.Any, problems: Problems
         if not found:
             where = f"with rack_name {rack} or without a rack_name" if rack else "without a rack_name"
             problems.add(node["name"], "rack_name", f"no host of the group {group} serves this node: none {where}")
-    node["mirrors"] = [server["url"] for server in own_mirrors]
-    node["boot_mirrors"] = [server["boot_url"] for server in own_mirrors]
-    node["mirror_hosts"] = [server["name"] for server in own_mirrors]
+    # Where the rack has a cache, the mirrors behind it are asked only when its own ones fail.
+    near = [server for server in own_mirrors if server["rack"]]
+    near = near if any(server["cache"] for server in near) else own_mirrors
+    far = [server for server in own_mirrors if server not in near]
+    for prefix, found in (("", near), ("fallback_", far)):
+        node[f"{prefix}mirrors"] = [server["url"] for server in found]
+        node[f"{prefix}boot_mirrors"] = [server["boot_url"] for server in found]
+        node[f"{prefix}mirror_hosts"] = [server["name"] for server in found]
     node["boot_servers"] = [server["name"] for server in own_boot_servers]
     node["boot_urls"] = [server["url"] for server in own_boot_servers]
     usual = _BIOS_BINARY if node["boot_method"] == "bios_pxe" else _BINARY[node["arch"] or "x86_64"]

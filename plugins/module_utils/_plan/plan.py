@@ -15,6 +15,7 @@ from .node import Node, complete
 from .problems import Problems
 from .profiles import Profiles
 from .reading import read, read_fields
+from .rotation import all_mirrors
 from .servers import MIRROR_URL, read_ca, read_servers
 from .slurm import check_declarable
 from .subnets import Subnets
@@ -150,5 +151,5 @@ def _images(nodes: t.Mapping[str, Node], selected: t.Sequence[str]) -> list[dict
             )
             entry["nodes"].append(name)
     for entry in images.values():
-        entry["mirrors"] = list(dict.fromkeys(url for name in entry["nodes"] for url in nodes[name]["mirrors"]))
+        entry["mirrors"] = list(dict.fromkeys(url for name in entry["nodes"] for url in all_mirrors(nodes[name])))
     return list(images.values())

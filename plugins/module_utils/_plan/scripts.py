@@ -32,6 +32,7 @@ def ipxe_node(
         "console": list(node["console"]),
         "kernel_args": node["kernel_args"],
         "mirrors": list(node["mirrors" if https else "boot_mirrors"]),
+        "fallback_mirrors": list(node.get("fallback_mirrors" if https else "fallback_boot_mirrors") or ()),
     }
     if node.get("ipxe_build"):
         item["ipxe_build"] = node["ipxe_build"]

@@ -114,3 +114,12 @@ def test_a_trickle_is_a_stall() -> None:
     with pytest.raises(TimeoutError, match="stalled"):
         watch.saw(0)
     watch.saw(1 << 30)
+
+
+def test_mirrors_behind_a_cache_are_asked_only_while_it_fails() -> None:
+    both = Pool(["http://cache"], Deadline(5), fallback=["http://far", "http://cache"])
+    assert [mirror.text for mirror in both.mirrors] == ["http://cache", "http://far"]
+    cache = both.take()
+    assert cache.text == "http://cache" and both.take() is cache
+    both.failed(cache, MirrorError("gone"))
+    assert both.take().text == "http://far"

@@ -224,6 +224,32 @@ def test_a_mirror_that_cannot_be_managed_is_done_without_while_another_is_left(p
     assert in_rotation(plan, checks, lost)["nodes"]["gpu001"]["mirror_hosts"] == ["mirror01", "mirror02"]
 
 
+def test_a_rack_s_cache_is_asked_first_and_the_mirrors_behind_it_while_it_is_away():
+    rack = racks.Rack()
+    rack.groups["rack_mirrors"].append("cache01")
+    rack.hostvars["cache01"] = {"ansible_host": "10.20.0.6", "rack_name": "r1", "mirror_origins": ["http://10.20.0.3"]}
+    for name in ("gpu001", "gpu002"):
+        rack[name]["rack_name"] = "r1"
+    rack["boot01"]["rack_name"] = "r1"
+    plan = make_plan(rack.hostvars, rack.groups)
+    node = plan["nodes"]["gpu001"]
+    assert (node["mirrors"], node["fallback_mirror_hosts"]) == (["http://10.20.0.6"], ["mirror01", "mirror02"])
+    assert plan["images"][0]["mirrors"] == ["http://10.20.0.6", "http://10.20.0.3", "http://10.20.0.4"]
+    item = ipxe_node(node, "deploy", {"x86_64": "abc"})
+    assert item["fallback_mirrors"] == ["http://10.20.0.3", "http://10.20.0.4"]
+    checks = [{"problems": [found_by("http://10.20.0.6", "mirror", "unreachable")]}]
+    left = in_rotation(plan, checks)["nodes"]["gpu001"]
+    assert (left["mirror_hosts"], left["fallback_mirrors"]) == (["mirror01", "mirror02"], [])
+    assert mirror_problems(plan, checks) == [] and len(mirror_warnings(plan, checks)) == 1
+
+
+def test_the_mirror_that_publishes_is_no_cache():
+    rack = racks.Rack()
+    rack["mirror01"]["mirror_origins"] = ["http://10.20.0.4"]
+    (problem,) = make_plan(rack.hostvars, rack.groups)["problems"]
+    assert (problem["node"], problem["variable"]) == ("mirror01", "mirror_origins")
+
+
 def test_what_another_image_lacks_is_not_this_node_s_problem(plan):
     mirrors = plan["nodes"]["gpu001"]["mirrors"]
     checks = [{"problems": [found_by(mirror, name="other") for mirror in mirrors]}]
