@@ -8,7 +8,7 @@ libvirt says when the machine was started and reset, the boot server's log when 
 the ramdisk's SSH server answered, the console when there was a login prompt; only the time of the write is the
 module's own word. What is left of the whole is our own overhead.
 
-The last line is JSON. Bars: the whole in 78 s or less, the overhead at most a tenth of the sum of the parts. They are
+The last line is JSON. Bars: the whole in 78 s or less (67 by kexec), the overhead at most a tenth of the sum of the parts. They are
 for a quiet machine with 2 cores under TCG.
 """
 
@@ -33,7 +33,8 @@ NODE, ADDRESS = "gpu001", "10.20.1.11"
 PLAY = "PLAY [Take each node along its way]"
 # OpenStack Ironic 39 with its agent, tuned in its favour, once took this for the same work on a machine of this size.
 IRONIC = 112.0
-BARS = {"total": 78.0, "overhead": 0.10}
+TOTAL = {"reboot": 78.0, "kexec": 67.0}
+BARS = {"overhead": 0.10}
 
 BANNER = """
 import socket, sys, time
@@ -119,12 +120,12 @@ def history() -> list[dict[str, t.Any]]:
     return json.JSONDecoder().raw_decode(text[text.index("{") :])[0]["nodes"][NODE]["history"]
 
 
-def provision() -> tuple[float, float, float]:
+def provision(finish: str) -> tuple[float, float, float]:
     """Run it; returns when the command, the nodes' play and the command's end were."""
     begun = time.time()
     play = None
     process = inside(
-        "ansible-playbook", "h200.rack.provision", stderr=subprocess.STDOUT, env={**os.environ, "ANSIBLE_NOCOLOR": "1"}
+        "ansible-playbook", "h200.rack.provision", "-e", f"rack_finish={finish}", stderr=subprocess.STDOUT, env={**os.environ, "ANSIBLE_NOCOLOR": "1"}
     )
     lines = []
     for line in process.stdout or ():
@@ -136,7 +137,20 @@ def provision() -> tuple[float, float, float]:
     return begun, play, time.time()
 
 
-def measure() -> dict[str, float]:
+def left_ramdisk(events: Events, ramdisk: float, history: list[dict[str, t.Any]], finish: str) -> float:
+    """When the written system was started: by the machine's reset, or in place, which only the ledger knows."""
+    if finish == "kexec":
+        event = next(event for event in history if event.get("stage") == "local_boot")
+        if event["evidence"].get("finish", {}).get("method") != "kexec_loaded":
+            raise SystemExit(f"the node was not started in place: {event}")
+        return datetime.datetime.fromisoformat(event["time"].replace("Z", "+00:00")).timestamp()
+    reset = events.first("reboot", after=ramdisk) or events.first("lifecycle", "Started", after=ramdisk)
+    if reset is None:
+        raise SystemExit(f"libvirt did not tell of the restart into the disk: {events.seen}")
+    return reset
+
+
+def measure(finish: str) -> dict[str, float]:
     make("rack-down")
     make("rack-up")
     must("ansible-playbook", "h200.rack.images")
@@ -145,22 +159,20 @@ def measure() -> dict[str, float]:
     console.start()
     events.start()
     banner = inside("python3", "-c", BANNER, ADDRESS)
-    begun, play, ended = provision()
+    begun, play, ended = provision(finish)
     events.process.terminate()
     ramdisk = float(banner.communicate(timeout=5)[0])
-    write = next(event["evidence"]["seconds"] for event in history() if event.get("stage") == "written")
+    told = history()
+    write = next(event["evidence"]["seconds"] for event in told if event.get("stage") == "written")
     started = events.first("lifecycle", "Started")
     if started is None or console.login is None:
         raise SystemExit(f"libvirt or the console did not tell: {events.seen}")
     script = script_fetched()
-    reset = events.first("reboot", after=ramdisk) or events.first("lifecycle", "Started", after=ramdisk)
-    if reset is None:
-        raise SystemExit(f"libvirt did not tell of the restart into the disk: {events.seen}")
     parts = {
         "firmware to script": script - started,
         "script to ramdisk's SSH": ramdisk - script,
         "write": float(write),
-        "disk boot to login": console.login - reset,
+        "disk boot to login": console.login - left_ramdisk(events, ramdisk, told, finish),
     }
     return {
         **parts,
@@ -175,15 +187,17 @@ def measure() -> dict[str, float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=1)
-    rounds = parser.parse_args().rounds
-    results = [measure() for _round in range(rounds)]
+    parser.add_argument("--finish", choices=["reboot", "kexec"], default="reboot", help="how the node leaves the ramdisk")
+    arguments = parser.parse_args()
+    results = [measure(arguments.finish) for _round in range(arguments.rounds)]
     make("rack-down")
     middle = sorted(results, key=lambda result: result["total"])[len(results) // 2]
     for key, value in middle.items():
         print(f"{key:26} {value * 100:8.1f} %" if key == "overhead" else f"{key:26} {value:8.1f} s")
     print(f"{'of Ironic (orientation)':26} {middle['total'] / IRONIC:8.2f}")
-    met = {key: middle[key] <= limit for key, limit in BARS.items()}
-    print(json.dumps({"benchmark": "rack/one_node", "rounds": results, "median": middle, "bars": BARS, "met": met}))
+    bars = {**BARS, "total": TOTAL[arguments.finish]}
+    met = {key: middle[key] <= limit for key, limit in bars.items()}
+    print(json.dumps({"benchmark": f"rack/one_node/{arguments.finish}", "rounds": results, "median": middle, "bars": bars, "met": met}))
     sys.exit(0 if all(met.values()) else 1)
 
 
