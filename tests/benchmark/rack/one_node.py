@@ -8,8 +8,8 @@ libvirt says when the machine was started and reset, the boot server's log when 
 the ramdisk's SSH server answered, the console when there was a login prompt; only the time of the write is the
 module's own word. What is left of the whole is our own overhead.
 
-The last line is JSON. Bars: the whole in 78 s or less (67 by kexec), the overhead at most a tenth of the sum of the parts. They are
-for a quiet machine with 2 cores under TCG.
+The last line is JSON. Bars: the whole in 78 s or less (67 by kexec), the overhead at most a tenth of the sum of
+the parts. They are for a quiet machine with 2 cores under TCG.
 """
 
 from __future__ import annotations
@@ -125,7 +125,9 @@ def provision(finish: str) -> tuple[float, float, float]:
     begun = time.time()
     play = None
     process = inside(
-        "ansible-playbook", "h200.rack.provision", "-e", f"rack_finish={finish}", stderr=subprocess.STDOUT, env={**os.environ, "ANSIBLE_NOCOLOR": "1"}
+        *("ansible-playbook", "h200.rack.provision", "-e", f"rack_finish={finish}"),
+        stderr=subprocess.STDOUT,
+        env={**os.environ, "ANSIBLE_NOCOLOR": "1"},
     )
     lines = []
     for line in process.stdout or ():
@@ -187,7 +189,7 @@ def measure(finish: str) -> dict[str, float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=1)
-    parser.add_argument("--finish", choices=["reboot", "kexec"], default="reboot", help="how the node leaves the ramdisk")
+    parser.add_argument("--finish", choices=["reboot", "kexec"], default="reboot", help="how the ramdisk is left")
     arguments = parser.parse_args()
     results = [measure(arguments.finish) for _round in range(arguments.rounds)]
     make("rack-down")
@@ -197,7 +199,8 @@ def main() -> None:
     print(f"{'of Ironic (orientation)':26} {middle['total'] / IRONIC:8.2f}")
     bars = {**BARS, "total": TOTAL[arguments.finish]}
     met = {key: middle[key] <= limit for key, limit in bars.items()}
-    print(json.dumps({"benchmark": f"rack/one_node/{arguments.finish}", "rounds": results, "median": middle, "bars": bars, "met": met}))
+    name = f"rack/one_node/{arguments.finish}"
+    print(json.dumps({"benchmark": name, "rounds": results, "median": middle, "bars": bars, "met": met}))
     sys.exit(0 if all(met.values()) else 1)
 
 
