@@ -12,7 +12,6 @@ from __future__ import annotations
 import contextlib
 import struct
 import time
-import traceback
 import typing as t
 
 from ansible.module_utils.basic import missing_required_lib
@@ -21,22 +20,14 @@ from .._common.deadline import Deadline
 from .address import Address
 from .bounded import TookTooLong, bounded
 from .errors import BmcError, invalid
+from .ipmi_session import PYGHMI_ERROR, AnswersInSha1, Base, Session, Sha1Session, forget
 
-PYGHMI_ERROR: str | None = None
-try:
+with contextlib.suppress(ImportError):  # told when a session is opened
     from pyghmi import exceptions as pyghmi_exceptions
-    from pyghmi.ipmi.private.session import Session as _Base
-except ImportError:
-    PYGHMI_ERROR = traceback.format_exc()
-    _Base = object  # type: ignore[assignment,misc]
 
 RESEND_SECONDS = 1.5
 LOGOUT_SECONDS = 2.0
 LOGIN_TRIES = 3
-RAKP2_HEAD, SHA1_BYTES = 40, 20
-# What pyghmi or the arithmetic below it throws at malformed packets.
-BROKEN = (struct.error, AssertionError, IndexError, KeyError, TypeError, ValueError, OSError)
-
 # Completion code -> (error_class, what it means). IPMI 2.0, table 5-2.
 CODES: dict[int, tuple[str, str]] = {
     0x80: ("unsupported", "parameter not supported"),
@@ -88,40 +79,6 @@ class Refusal(Exception):
         super().__init__(f"completion code 0x{code:02X}, {self.meaning}")
 
 
-class _AnswersInSha1(Exception):
-    """The BMC accepted cipher suite 17 and computes as in suite 3 (pyghmi's own server and thus VirtualBMC)."""
-
-
-class _Session(_Base):  # type: ignore[misc,valid-type]
-    """pyghmi's session, for BMCs that pyghmi gives up on."""
-
-    sha1 = False
-    dropped: t.ClassVar[list[str]] = []  # why packets were dropped since the last login began
-
-    def _initsession(self) -> None:
-        super()._initsession()
-        if self.sha1:
-            self.attemptedhash = 1
-
-    def _handle_ipmi_packet(self, data: t.Any, *args: t.Any, **more: t.Any) -> t.Any:
-        try:
-            return super()._handle_ipmi_packet(data, *args, **more)
-        except BROKEN as exc:  # whoever sent it: the answer may still come
-            self.dropped.append(f"{type(exc).__name__}: {exc}")
-            return None
-
-    def _got_rakp2(self, data: t.Any) -> t.Any:
-        if data[0] == 0:  # XCC3 does not return the tag (xcat-core #7555); it only tells retries apart
-            data[0] = self.rmcptag
-        if data[1] == 0 and self.attemptedhash == 256 and len(data) == RAKP2_HEAD + SHA1_BYTES:
-            raise _AnswersInSha1
-        return super()._got_rakp2(data)
-
-
-class _Sha1Session(_Session):
-    sha1 = True
-
-
 class Ipmi:
     """Use as a context manager: logs in on entry, logs out whatever happens."""
 
@@ -158,17 +115,17 @@ class Ipmi:
         """Open the session; silence and full session tables are tried again within the time of one request."""
         self.logout()
         within = Deadline(min(self._timeout, self.deadline.remaining))
-        kind: type[_Session] = _Session
+        kind: type[Session] = Session
         error = BmcError("timeout", f"No IPMI session with {self._where}.")
         for attempt in range(LOGIN_TRIES):
-            _forget()
-            _Session.dropped.clear()
+            forget()
+            Session.dropped.clear()
             try:
                 self._session = self._in_time(kind, within)
                 self.cipher_suite = 3 if self._session.attemptedhash == 1 else 17
                 return
-            except _AnswersInSha1:
-                kind = _Sha1Session
+            except AnswersInSha1:
+                kind = Sha1Session
             except BmcError as exc:
                 if attempt and exc.error_class == "timeout":
                     break  # what the earlier tries met says more
@@ -179,14 +136,14 @@ class Ipmi:
                 break
         raise error
 
-    def _in_time(self, kind: type[_Session], within: Deadline) -> t.Any:
+    def _in_time(self, kind: type[Session], within: Deadline) -> t.Any:
         """pyghmi's blocking login in a thread of its own, because nothing else bounds it."""
         try:
             return bounded(within.remaining, lambda: kind(**self._login_args))
         except TookTooLong as exc:
-            _forget()
+            forget()
             raise BmcError("timeout", f"No IPMI session with {self._where} within {within.seconds:g} s.") from exc
-        except _AnswersInSha1:
+        except AnswersInSha1:
             raise
         except Exception as exc:
             raise self._login_error(exc) from exc
@@ -204,8 +161,8 @@ class Ipmi:
             if needle.lower() in text.lower():
                 return BmcError(error_class, f"IPMI login at {self._where}: {advice}", again=again)
         silent = text in ("None", "", "timeout") or "no longer connected" in text
-        if silent and _Session.dropped:
-            said = f"{self._where} answers, but not in IPMI ({_Session.dropped[-1]})."
+        if silent and Session.dropped:
+            said = f"{self._where} answers, but not in IPMI ({Session.dropped[-1]})."
             return BmcError("timeout", f"{said} Check the address and the port.", again=True)
         if silent:
             return BmcError(
@@ -230,7 +187,7 @@ class Ipmi:
                     raise Refusal(answer["code"])
                 return bytes(answer["data"])
             if once or within.expired:
-                broken = f", only packets that are no IPMI ({_Session.dropped[-1]})" if _Session.dropped else ""
+                broken = f", only packets that are no IPMI ({Session.dropped[-1]})" if Session.dropped else ""
                 raise Silence(f"no answer to command {netfn:#x}/{command:#x} within {within.elapsed:.0f} s{broken}")
             if not self._session.logged:
                 self.login()
@@ -255,13 +212,13 @@ class Ipmi:
         def work() -> None:
             session.raw_command(netfn=netfn, command=command, data=list(data), retry=False, callback=got)
             while not box and time.monotonic() < ends:
-                _Base.wait_for_rsp(timeout=max(0.0, ends - time.monotonic()))
+                Base.wait_for_rsp(timeout=max(0.0, ends - time.monotonic()))
 
         try:
             bounded(wait + 1.0, work)
         except (TookTooLong, pyghmi_exceptions.IpmiException):
             session.logged = 0
-            _forget()
+            forget()
         finally:
             # With a callback, cleaning up is the caller's part in pyghmi.
             session.incommand = False
@@ -282,15 +239,6 @@ class Ipmi:
         self._session = None
         with contextlib.suppress(Exception):
             session.logout()
-
-
-def _forget() -> None:
-    """Empty pyghmi's tables: it would hand out a half-open session of an earlier try. We have one session at a time."""
-    for sessions in list(_Base.bmc_handlers.values()):
-        for session in list(sessions.values()):
-            session.logging = False  # ends the loop of a login that was given up
-    for table in (_Base.bmc_handlers, _Base.initting_sessions, _Base.waiting_sessions, _Base.keepalive_sessions):
-        table.clear()
 
 
 def read_kg(text: str | None) -> bytes | None:
