@@ -8,6 +8,8 @@ from __future__ import annotations
 import json
 import os
 import pathlib
+import shutil
+import subprocess
 import typing as t
 
 import guest
@@ -83,6 +85,38 @@ def test_each_disk_is_erased_in_the_best_way_that_it_really_has(machine) -> None
     assert other["failed"] and "confirm" in other["msg"]
     for name in ("nvme", "sata", "scsi"):
         assert not any(machine.disks[name].read_bytes())
+
+
+@pytest.mark.skipif(shutil.which("opentracker") is None, reason="opentracker is not installed")
+def test_an_image_comes_by_bittorrent_and_its_pieces_are_in_memory(machine, bootable, mirror) -> None:
+    root, digest, _public = bootable
+    port = guest.free_port()
+    (machine.folder / "whitelist").write_text((root / "images/test" / digest / "image.infohash").read_text())
+    tracker = subprocess.Popen(
+        ["opentracker", "-i", "127.0.0.1", "-p", str(port), "-d", str(machine.folder), "-w", "/whitelist"],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    options = {
+        "mirrors": [f"http://10.0.2.2:{mirror(root=root).url.rpartition(':')[2]}"],
+        "image": "test",
+        "digest": digest,
+        "node": machine.NODE,
+        "disk": {"serial": "SCSI-0001"},
+        "boot_order": "keep",
+        "verify": "all",
+        "transport": "bittorrent",
+        "trackers": [f"http://10.0.2.2:{port}/announce"],
+    }
+    try:
+        (written,) = results(machine, [{"h200.rack.image_write": options}])
+    finally:
+        tracker.kill()
+        tracker.wait()
+    assert written["changed"], written
+    assert written["transport"]["used"] == "bittorrent" and written["transport"]["pieces"] == "memory"
+    assert not written["transport"]["error"]
+    assert "h200-rack-pieces" not in machine.run("cat", "/proc/mounts")
 
 
 def test_the_written_system_is_started_without_the_firmware(machine, bootable, mirror) -> None:

@@ -13,8 +13,9 @@ import time
 import typing as t
 
 import pytest
+from ansible_collections.h200.rack.plugins.module_utils._image import deploy, disks, scratch
 from guest import free_port
-from image_testing import MIB, Disk
+from image_testing import MIB, Disk, Write
 
 pytestmark = [
     pytest.mark.skipif(os.geteuid() != 0, reason="needs root to mount a file system in memory"),
@@ -42,9 +43,11 @@ def tracker(published, tmp_path) -> t.Iterator[str]:
     process.wait()
 
 
-def write_all(disks: list[Disk], mirrors: t.Sequence[t.Any], tracker: str, **options: t.Any) -> list[dict[str, t.Any]]:
+def write_all(
+    targets: list[Disk], mirrors: t.Sequence[t.Any], tracker: str, **options: t.Any
+) -> list[dict[str, t.Any]]:
     options = {"transport": "bittorrent", "trackers": [tracker], **options}
-    return [write.result() for write in [disk.write(mirrors, **options) for disk in disks]]
+    return [write.result() for write in [target.write(mirrors, **options) for target in targets]]
 
 
 def left_over() -> list[str]:
@@ -53,9 +56,9 @@ def left_over() -> list[str]:
 
 def test_four_nodes_give_each_other_what_the_mirrors_send_less_often(mirror, disk, tracker, published) -> None:
     mirrors = [mirror(rate=4 * MIB), mirror(rate=4 * MIB)]
-    disks = [disk() for _number in range(WRITERS)]
-    results = write_all(disks, mirrors, tracker, stall_timeout=5)
-    for target, result in zip(disks, results):
+    targets = [disk() for _number in range(WRITERS)]
+    results = write_all(targets, mirrors, tracker, stall_timeout=5)
+    for target, result in zip(targets, results):
         assert not result.get("failed"), result
         assert target.is_right()
         assert result["transport"]["used"] == "bittorrent" and result["transport"]["pieces"] == "memory"
@@ -83,11 +86,33 @@ def test_an_image_that_does_not_fit_into_memory_comes_by_http_and_says_so(mirror
     target = disk()
     prefix = ["unshare", "-m", "sh", "-c", f'mount --bind {tmp_path}/meminfo /proc/meminfo && exec "$@"', "sh"]
     options = target.options([mirror()], transport="bittorrent", trackers=[tracker])
-    from image_testing import Write
-
     result = Write(options, prefix=prefix).result()
     assert target.is_right() and result["transport"]["used"] == "http"
     assert "does not fit" in result["transport"]["reason"] and "no scratch disk" in result["transport"]["reason"]
+
+
+def test_a_scratch_disk_holds_what_memory_cannot_and_is_blank_again(
+    mirror, disk, tracker, tmp_path, monkeypatch
+) -> None:
+    backing, target = tmp_path / "scratch", disk()
+    with backing.open("wb") as handle:
+        handle.truncate(128 * MIB)
+    done = subprocess.run(["losetup", "--show", "-f", str(backing)], capture_output=True, text=True, check=False)
+    if done.returncode:
+        pytest.skip(f"no loop device can be had: {done.stderr.strip()}")
+    device = done.stdout.strip()
+    spare = disks.Disk(device, 128 * MIB, 512, "SPARE", "", "", "", "", False, (), "", "", ())
+    monkeypatch.setattr(scratch, "available_memory", lambda: 0)
+    monkeypatch.setattr(deploy, "_disks_here", lambda: [spare])
+    try:
+        options = target.options([mirror()], transport="bittorrent", trackers=(tracker,), scratch={"serial": "SPARE"})
+        result = deploy.deploy(deploy.Request(**options))
+        assert target.is_right() and result["transport"]["used"] == "bittorrent"
+        assert result["transport"]["pieces"] == "disk"
+        assert not any(backing.read_bytes()[:MIB]) and not left_over()
+        assert subprocess.run(["blkid", "-p", device], capture_output=True, check=False).stdout == b""
+    finally:
+        subprocess.run(["losetup", "-d", device], check=True)
 
 
 def test_without_aria2c_the_image_comes_by_http_and_says_so(mirror, disk, tracker, monkeypatch, tmp_path) -> None:
