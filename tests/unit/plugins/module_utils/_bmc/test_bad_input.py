@@ -175,6 +175,10 @@ def test_secrets_are_scrubbed_in_every_spelling(bmc, run, secret):
     assert secret not in text and quote(secret) not in text
 
 
+def test_a_password_of_one_letter_does_not_spoil_the_class_of_a_failure(bmc, run):
+    assert run("redfish_power", bmc(), state="on", bmc_password="t")["error_class"] == "auth"
+
+
 def test_a_redirect_elsewhere_gets_no_credentials(bmc, run):
     server, other = bmc(), bmc()
     fault = Fault(method="GET", path="Systems$", status=302, headers={"Location": f"{other.url}/redfish/v1/Systems"})
