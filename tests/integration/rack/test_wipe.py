@@ -9,9 +9,9 @@ import os
 import pathlib
 
 import pytest
-from conftest import ROOT
 
 pytestmark = pytest.mark.full
+ROOT = pathlib.Path(__file__).resolve().parents[3]
 STATE = pathlib.Path(os.environ.get("VRACK_STATE") or ROOT / ".cache" / "vrack" / "rack")
 
 
