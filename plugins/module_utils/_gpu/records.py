@@ -185,7 +185,6 @@ def keep(params: t.Mapping[str, t.Any], check_mode: bool) -> tuple[dict[str, t.A
     path, changed = write(params["path"], record, check_mode)
     result = {key: record[key] for key in ("verdict", "reasons", "simulated", "tier")}
     summary = {key: record[key] for key in ("node", "run_id", "tier", "verdict", "simulated", "reasons", "boot_id")}
-    summary["serial"] = (record["serials"] or {}).get("system", "")
     return {**result, "changed": changed, "record": path, "summary": summary}, failure(record)
 
 

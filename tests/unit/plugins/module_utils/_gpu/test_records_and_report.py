@@ -68,6 +68,13 @@ def test_a_record_is_written_once_and_damaged_ones_are_not_read(tmp_path):
     assert records.load_run(str(tmp_path), "r9") == []
 
 
+def test_the_summary_is_what_slurms_gate_takes(tmp_path):
+    keys = ("node", "run_id", "tier", "verdict", "boot_id", "simulated", "reasons")
+    params = {"node": "n1", "run_id": "r1", "tier": "quick", "parts": {"gpu": GPU}, "path": str(tmp_path)}
+    params.update(serial="", profile="", required=[])
+    assert set(records.keep(params, False)[0]["summary"]) == set(keys)
+
+
 def test_check_mode_writes_nothing(tmp_path):
     assert records.write(str(tmp_path), build(), check_mode=True)[1] is True
     assert list(tmp_path.iterdir()) == []
