@@ -115,3 +115,22 @@ def test_a_test_that_crashes_on_the_node_keeps_its_exit_code_and_its_words(rack)
     result = rack.probe("nccl_crash", timeout=120)
     assert result["reasons"][0]["code"] == "NCCL_ERROR" and result["exit_code"] not in (0, None)
     assert "unhandled system error" in result["stdout_tail"] + result["stderr_tail"] and result["left"] == []
+
+
+def accept(rack, tier):
+    return rack.run("ansible-playbook", "h200.rack.acceptance", "-e", f"acceptance_tier={tier}", "-e",
+                    "rack_limit=gpu001")  # fmt: skip
+
+
+def test_a_node_in_service_is_drained_measured_and_released(rack):
+    done = accept(rack, "standard")
+    assert done.returncode == 0, done.stdout[-6000:]
+    assert "Nothing else runs on a node that is loaded" in done.stdout
+    assert "idle" in rack.on("slurm01", "sinfo -h -n gpu001 -o %T")
+
+
+def test_a_node_in_service_that_is_not_good_any_more_is_drained_with_its_code(rack):
+    rack.on("slurm01", "srun -w gpu001 sudo simgpu-fault ecc=2 || srun -w gpu001 simgpu-fault ecc=2")
+    done = accept(rack, "quick")
+    assert done.returncode != 0 and "gpu001: ECC_ERRORS" in done.stdout, done.stdout[-6000:]
+    assert ":ECC_ERRORS" in rack.on("slurm01", "sinfo -h -R -n gpu001 -o %E")
