@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 import pathlib
@@ -217,7 +218,7 @@ def test_a_pull_that_is_killed_again_and_again_serves_nothing_half_and_ends(mirr
     family = new.store / "images" / "test"
     kills = 0
     for pause in itertools.chain((0.6, 0.9, 1.2), itertools.repeat(2.0)):
-        worker = threading.Thread(target=in_step, args=(new, [first], published), daemon=True)
+        worker = threading.Thread(target=_may_be_killed, args=(new, first, published), daemon=True)
         worker.start()
         time.sleep(pause)
         victims = [pid for pid in _pulls(new) if pid]
@@ -232,6 +233,12 @@ def test_a_pull_that_is_killed_again_and_again_serves_nothing_half_and_ends(mirr
     done = in_step(new, [first], published)
     assert done["ready"] and in_rotation(new)
     assert subprocess.run(["diff", "-r", first.store / "images", new.store / "images"], check=False).returncode == 0
+
+
+def _may_be_killed(new: Mirror, first: Mirror, published: t.Any) -> None:
+    # A killed one has no result, and that is the point.
+    with contextlib.suppress(AssertionError):
+        in_step(new, [first], published)
 
 
 def _pulls(mirror: Mirror) -> t.Iterator[int]:
