@@ -10,6 +10,7 @@ them under a name that starts with a dot, and is renamed when it is complete.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import shutil
 import tempfile
@@ -21,7 +22,7 @@ from ansible_collections.h200.rack.plugins.module_utils._common.atomic import (
     read_or_none,
     write_atomic,
 )
-from ansible_collections.h200.rack.plugins.module_utils._common.errors import InvalidInput
+from ansible_collections.h200.rack.plugins.module_utils._common.errors import InvalidInput, RackError
 
 from .manifest import MANIFEST_FILE, digest_of, is_digest
 
@@ -68,7 +69,17 @@ def commit(staged: str, family: str, digest: str) -> None:
         finally:
             os.close(fd)
     fsync_dir(staged)
-    os.rename(staged, os.path.join(family, digest))
+    final = os.path.join(family, digest)
+    try:
+        os.rename(staged, final)
+    except OSError as exc:
+        if exc.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
+            raise
+        raise RackError(
+            f"dest: {final} is there already with other content, and stays as it is: it is damaged; "
+            "repair it from another mirror with mirror_pull, or move it away",
+            code="conflict",
+        ) from exc
     fsync_dir(family)
 
 

@@ -62,6 +62,20 @@ def test_a_full_mirror_disk_publishes_nothing_and_keeps_what_is_there(tmp_path, 
     assert done.stdout.split() == ["no_space", ".lock", "x"]
 
 
+def test_what_is_there_with_other_content_is_one_clear_error_and_stays(tmp_path, published) -> None:
+    key = pathlib.Path(published.signing_key)
+    digest = publish_raw(tmp_path, published.raw, key).digest
+    folder = tmp_path / "mirror" / "images" / "test" / digest
+    (folder / "manifest.json").write_bytes(b"{}")
+    (tmp_path / "mirror" / "images" / "test" / "current").write_text("0" * 64)
+    before = times(tmp_path / "mirror")
+    with pytest.raises(RackError, match="is there already with other content") as caught:
+        publish_raw(tmp_path, published.raw, key)
+    assert caught.value.code == "conflict"
+    left = times(tmp_path / "mirror")
+    assert left == {**before, str(folder.parent): left[str(folder.parent)]}
+
+
 def test_publishing_again_changes_nothing(tmp_path, published) -> None:
     key = pathlib.Path(published.signing_key)
     assert publish_raw(tmp_path, published.raw, key).changed
