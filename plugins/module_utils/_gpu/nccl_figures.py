@@ -54,6 +54,9 @@ def guess_collective(table: Table) -> t.Optional[str]:
     redop = next((r.redop for r in table.rows if r.redop is not None), None)
     if redop not in (None, "none"):
         return "all_reduce" if ratio >= 1.05 else "reduce_scatter" if ratio < 0.999 else None
+    if all(r.out is not None and r.out.wrong is not None and r.inp and r.inp.wrong is None for r in table.rows):
+        # Only what cannot work in place has its in-place results never compared.
+        return "alltoall" if ratio < 0.999 else "sendrecv"
     return "all_gather" if ratio < 0.999 else None
 
 

@@ -109,6 +109,15 @@ def test_a_ring_that_the_log_names_is_held_against_a_ring_and_says_so():
     assert (result["verdict"], result["utilization"]["reference"], notes(result)) == ("pass", 400, ["RING_JUDGED"])
 
 
+@pytest.mark.parametrize(("collective", "peak"), [("alltoall", 91), ("sendrecv", 47)])
+@pytest.mark.parametrize("columns", ["new", "short"])
+def test_a_collective_without_a_name_is_known_by_what_is_never_compared_in_place(collective, peak, columns):
+    run = Run(nodes=2, collective=collective, peak=peak, columns=columns, in_place_wrong="N/A")
+    text = re.sub(r"# (?:Collective test|nccl-tests).*\n", "", run.text())
+    result = judged(text, **PAIR)
+    assert (result["verdict"], codes(result), result["collective"]) == ("pass", [], collective)
+
+
 def test_of_all_operations_sum_is_judged_because_others_go_by_a_ring():
     lines = Run(low=GIB).lines()
     rows = [line for line in lines if re.match(r" +\d+ +\d+ +float", line)]
