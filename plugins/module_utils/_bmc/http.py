@@ -145,7 +145,8 @@ class Http:
         return there.path + (f"?{there.query}" if there.query else "")
 
     def _once(self, method: str, path: str, data: dict[str, t.Any] | None, headers: dict[str, str] | None) -> Answer:
-        self.deadline.check(f"{method} {path}")
+        if self.deadline.expired:
+            raise BmcError("timeout", f"No time was left for {method} {path} after {self.deadline.seconds:g} s.")
         self._answer = None
         read = max(1.0, min(self._timeout, self.deadline.remaining))
         send = {"GET": self._connector.get, "POST": self._connector.post, "PATCH": self._connector.patch}

@@ -86,6 +86,9 @@ class Reset:
                 answer = self.client.write("POST", target, {"ResetType": name})
             except NoAnswer:
                 return False
+            except BmcError:  # it was not sent
+                self.sent.pop()
+                raise
             if answer.ok:
                 return True
             _unused, harmless = answer.verdict
