@@ -268,13 +268,16 @@ def main() -> None:
 
 
 def _everything(params: dict, authority: bool) -> list[step.Want]:
-    """What the mirror has to hold. The authority needs no other mirror to know that, unless its store is empty."""
+    """What the mirror has to hold. The authority asks others only when it has nothing itself, and does without them."""
     mine = step.own(params["dest"])
     reference = None
     if params["sources"] and not (authority and mine.families):
-        reference = step.find_reference(
-            params["sources"], 2 * params["stall_timeout"], Trust(params["ca_path"])
-        ).catalog
+        try:
+            trust = Trust(params["ca_path"])
+            reference = step.find_reference(params["sources"], 2 * params["stall_timeout"], trust).catalog
+        except RackError:
+            if not authority:
+                raise
     return step.wants(mine, reference, authority)
 
 

@@ -67,6 +67,20 @@ def test_an_empty_mirror_fills_itself_before_it_is_in_rotation(mirror, published
     assert in_step(new, [first], published)["changed"] is False
 
 
+def test_the_first_mirror_of_a_new_rack_needs_no_other(mirror, published) -> None:
+    first, second = mirror(empty=True), mirror(empty=True)
+    second.kill()
+    assert in_step(first, [second], published, authority=True)["ready"] and in_rotation(first)
+    second.start()
+    assert in_step(second, [first], published)["ready"] and in_rotation(second)
+
+
+def test_a_new_first_mirror_takes_what_the_others_have(mirror, published) -> None:
+    replaced, second = mirror(empty=True), mirror()
+    done = in_step(replaced, [second], published, authority=True)
+    assert done["ready"] and done["switched"] == ["images/test/current"]
+
+
 def test_every_line_of_the_log_is_json(mirror) -> None:
     served = mirror()
     curl("-A", 'a "quoted" agent \\', f"{served.http}/images/test/current")
