@@ -218,7 +218,8 @@ def _signature_as_wanted(request: Request, family: str, digest: str) -> bool:
 def _plan(request: Request, family: str, raw_path: str, facts: _Facts) -> Outcome:
     known = _same_as_current(family, raw_path, facts) if os.path.isdir(family) else None
     if known and _signature_as_wanted(request, family, known):
-        return _outcome(request, family, known, _load(family, known), known, check_mode=True)
+        outcome = _outcome(request, family, known, _load(family, known), known, check_mode=True)
+        return outcome._replace(changed=outcome.changed or torrent.missing(os.path.join(family, known)))
     return Outcome(True, None, None, [], store.diff(family, store.current(family), "a new digest", []))
 
 

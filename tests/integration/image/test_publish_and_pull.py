@@ -84,6 +84,27 @@ def test_publishing_again_changes_nothing(tmp_path, published) -> None:
     assert times(tmp_path / "mirror") == before
 
 
+def test_an_image_of_before_bittorrent_gets_its_metainfo_where_it_lies(tmp_path, copy_of_mirror, published) -> None:
+    """Published again, or pulled again, without anything being compressed or fetched anew."""
+    folder = copy_of_mirror / "images" / "test" / published.digest
+    source = tmp_path / "raw"
+    source.write_bytes(published.raw)
+    request = publish.Request(
+        str(source), "test", "1", str(copy_of_mirror), chunk_size=MIB, level=1, signing_key=published.signing_key
+    )
+    for again in (False, True):
+        for name in ("image.torrent", "image.infohash"):
+            (folder / name).unlink()
+        if again:
+            pulled = pull.Request((), str(copy_of_mirror), (pull.Wanted("image", "test", published.digest),))
+            assert pull.pull(pulled, check_mode=True) and not (folder / "image.torrent").exists()
+            pull.pull(pulled)
+        else:
+            assert publish.publish(request, check_mode=True).changed and not (folder / "image.torrent").exists()
+            assert publish.publish(request).changed and not publish.publish(request).changed
+        assert same(published.root, copy_of_mirror)
+
+
 def times(root: pathlib.Path) -> dict[str, int]:
     return {str(path): path.stat().st_mtime_ns for path in root.rglob("*") if path.name != ".lock"}
 
