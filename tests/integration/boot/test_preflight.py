@@ -32,6 +32,8 @@ def stranger(lab):
     finally:
         if running:
             running.stop()
+        # The interface in a namespace that goes, goes some time after it.
+        lab.ip("link", "del", "stranger")
         sh("ip", "netns", "del", host)
 
 
