@@ -124,6 +124,9 @@ mirrors:
     ready:
       description: Whether it is in rotation.
       type: bool
+    certificate_ends:
+      description: When its certificate ends, in UTC. Empty without HTTPS.
+      type: str
     code:
       description: V(ok), or the kind of problem.
       type: str

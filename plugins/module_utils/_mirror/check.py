@@ -6,6 +6,8 @@
 from __future__ import annotations
 
 import concurrent.futures
+import datetime
+import email.utils
 import json
 import typing as t
 
@@ -14,6 +16,7 @@ from .client import SYSTEM, Client, MirrorProblem, Trust
 from .content import Row, Settings, Wanted, check_one, new_row
 
 _MAX_HEALTH = 1024 * 1024
+_OLD = datetime.timedelta(hours=1)
 _SILENT = ("unreachable", "tls", "invalid")
 
 
@@ -59,9 +62,22 @@ def _health(client: Client) -> None:
         if answer.status == 503:
             raise MirrorProblem(f"{client.url}/health: the store is not there", code="not_ready") from exc
         raise MirrorProblem(f"{client.url}/health is not that of a mirror of this collection", code="health") from exc
+    _require_recent(client, str(told.get("checked", "")), answer.headers.get("date", ""))
     if answer.status != 200 or ready is not True:
         said = "; ".join(str(problem) for problem in problems[:3]) or "not filled yet"
         raise MirrorProblem(f"{client.url} is out of rotation: {said}", code="not_ready")
+
+
+def _require_recent(client: Client, checked: str, date: str) -> None:
+    """The mirror must still be looking at its store; both times are those of its own clock."""
+    try:
+        then = datetime.datetime.strptime(checked, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=datetime.timezone.utc)
+        age = email.utils.parsedate_to_datetime(date) - then
+    except (ValueError, TypeError):
+        return
+    if age > _OLD:
+        msg = f"{client.url} has not looked at its store since {checked}: is h200-rack-mirror-look.timer running?"
+        raise MirrorProblem(msg, code="not_ready")
 
 
 def _published(client: Client) -> tuple[Wanted, ...]:
@@ -75,13 +91,16 @@ def _published(client: Client) -> tuple[Wanted, ...]:
 
 
 def _ask(url: str, request: Request) -> _Asked:
-    state = {"mirror": url, "ready": False, "code": "ok", "msg": ""}
+    state = {"mirror": url, "ready": False, "certificate_ends": "", "code": "ok", "msg": ""}
     client = None
     published: tuple[Wanted, ...] = ()
     try:
         client = Client(url, request.settings.timeout, request.trust)
         if request.health:
-            _health(client)
+            try:
+                _health(client)
+            finally:
+                state["certificate_ends"] = client.certificate_ends
         state["ready"] = True
     except MirrorProblem as exc:
         state.update(code=exc.code, msg=exc.msg)

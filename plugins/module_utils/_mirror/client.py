@@ -75,6 +75,15 @@ class Client:
             self._connection.close()
             self._connection = None
 
+    @property
+    def certificate_ends(self) -> str:
+        """When the certificate of the open connection ends; empty without TLS or connection."""
+        connection = self._connection.sock if self._connection is not None else None
+        if not isinstance(connection, ssl.SSLSocket):
+            return ""
+        ends = str((connection.getpeercert() or {}).get("notAfter", ""))
+        return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(ssl.cert_time_to_seconds(ends))) if ends else ""
+
     def request(self, method: str, path: str, limit: int, headers: t.Optional[dict[str, str]] = None) -> Answer:
         """Send one request; at most ``limit`` bytes are taken. Raises :class:`MirrorProblem`."""
         start = time.monotonic()

@@ -15,6 +15,8 @@ def lines(mirrors: t.Sequence[t.Mapping[str, t.Any]], rows: t.Sequence[t.Mapping
     cells = [_HEAD]
     for mirror in mirrors:
         state = "in rotation" if mirror["code"] == "ok" else f"{mirror['code']}: {mirror['msg']}"
+        if mirror["certificate_ends"]:
+            state += f", certificate until {mirror['certificate_ends'][:10]}"
         cells.append((mirror["mirror"], "/health", "", "", "", "", "", state))
         cells += [_row(row) for row in rows if row["mirror"] == mirror["mirror"]]
     widths = [max(len(row[column]) for row in cells) for column in range(len(_HEAD) - 1)]

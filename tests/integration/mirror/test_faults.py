@@ -150,6 +150,7 @@ def test_a_certificate_that_is_not_valid_now_is_named_and_nodes_use_the_others(m
     found = module("mirror_check", {"mirrors": urls(bad, good), "everything": True, "ca_path": str(ca.path)})
     assert [(problem["code"], problem["mirror"]) for problem in found["problems"]] == [("tls", bad.url)]
     assert "not yet valid" in found["problems"][0]["msg"]
+    assert len(found["mirrors"][1]["certificate_ends"]) == 20 and "certificate until" in "".join(found["table"])
 
 
 def test_a_mirror_whose_own_clock_is_a_day_behind_does_not_enter_rotation_by_mistake(mirror, ca, published) -> None:

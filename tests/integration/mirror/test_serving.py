@@ -138,6 +138,7 @@ def test_mirror_check_finds_everything_and_tells_it_in_a_table(mirror, published
     found = module("mirror_check", arguments)
     assert found["verdict"] == "pass" and len(found["table"]) == 5
     assert [(row["signature"], row["verified"]) for row in found["rows"]] == [("good", True)] * 2
+    assert found["mirrors"][0]["certificate_ends"] == ""
     second.kill()
     found = module("mirror_check", arguments)
     assert [problem["code"] for problem in found["problems"]] == ["unreachable"]

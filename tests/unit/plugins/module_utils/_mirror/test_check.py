@@ -9,6 +9,7 @@ import json
 import re
 import subprocess
 import threading
+import time
 
 import pytest
 import zstandard
@@ -56,6 +57,7 @@ class Mirror:
         self.html = None
         self.ranges = True
         self.ready = True
+        self.checked = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         self.requests = []
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.server.daemon_threads = True
@@ -66,7 +68,7 @@ class Mirror:
     def answer(self, path):
         if path == "health":
             problems = [] if self.ready else ["images/debian12 is damaged"]
-            return json.dumps({"ready": self.ready, "problems": problems}).encode()
+            return json.dumps({"ready": self.ready, "problems": problems, "checked": self.checked}).encode()
         if path.endswith("/"):
             below = {name[len(path) :].partition("/") for name in self.files if name.startswith(path)}
             kinds = {name: "directory" if slash else "file" for name, slash, _rest in below}
@@ -241,6 +243,13 @@ def test_a_mirror_out_of_rotation_does_not_say_what_is_current(mirrors):
     assert "is damaged" in result["problems"][0]["msg"]
     assert result["digests"] == {"debian12": digest}
     assert [mirror["ready"] for mirror in result["mirrors"]] == [False, True]
+
+
+def test_a_mirror_that_stopped_looking_at_its_store_is_found(mirrors):
+    mirrors[0].publish()
+    mirrors[0].checked = "2020-01-01T00:00:00Z"
+    result = ask(mirrors[:1], "debian12")
+    assert codes(result) == ["not_ready"] and "h200-rack-mirror-look.timer" in result["problems"][0]["msg"]
 
 
 def test_everything_that_the_first_mirror_has_is_asked_of_all_of_them(mirrors):
