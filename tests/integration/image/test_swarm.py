@@ -68,6 +68,22 @@ def test_four_nodes_give_each_other_what_the_mirrors_send_less_often(mirror, dis
     assert not left_over()
 
 
+@pytest.mark.parametrize(
+    "fault",
+    [
+        "corrupt",
+        *(pytest.param(fault, marks=pytest.mark.full) for fault in ("dies", "stalls", "html", "truncated", "no_range")),
+    ],
+)
+def test_a_mirror_that_fails_as_a_web_seed_harms_none_of_two_nodes(mirror, disk, tracker, fault) -> None:
+    targets = [disk(), disk()]
+    results = write_all(targets, [mirror(fault), mirror(rate=20 * MIB)], tracker)
+    for target, result in zip(targets, results):
+        assert not result.get("failed"), result
+        assert target.is_right()
+    assert not left_over()
+
+
 def test_without_a_tracker_the_mirrors_give_everything(mirror, disk) -> None:
     target = disk()
     (result,) = write_all([target], [mirror()], f"http://127.0.0.1:{free_port()}/announce")
