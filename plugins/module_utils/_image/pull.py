@@ -31,6 +31,7 @@ from .manifest import (
     digest_of,
     is_digest,
     parse,
+    parse_ramdisk,
     require_digest,
     require_name,
     wire_bound,
@@ -393,7 +394,7 @@ def _files(wanted: Wanted, data: bytes) -> dict[str, tuple[int, str]]:
         if manifest.name != wanted.name:
             raise InvalidInput(f"images: the manifest is that of {manifest.name}, not of {wanted.name}")
         return {WIRE_FILE: (manifest.wire_size, manifest.wire_sha256)}
-    value = ramdisk.parse(data)
+    value = parse_ramdisk(data)
     if value["arch"] != wanted.name:
         raise InvalidInput(f"ramdisks: the manifest is for {value['arch']}, not for {wanted.name}")
     return {name: (fields["size"], fields["sha256"]) for name, fields in value["files"].items()}

@@ -15,19 +15,17 @@ from ansible_collections.h200.rack.plugins.module_utils._common.errors import In
 
 from . import store
 from .manifest import (
-    ARCHS,
     MANIFEST_FILE,
+    RAMDISK_FILES,
+    RAMDISK_FORMAT,
     SIGNATURE_FILE,
     canonical,
     digest_of,
-    is_digest,
-    load_canonical,
     require_name,
 )
 from .signature import sign
 
-FORMAT = "h200.rack.ramdisk/1"
-FILES = ("vmlinuz", "initrd.img")
+FORMAT, FILES = RAMDISK_FORMAT, RAMDISK_FILES
 
 
 class Request(t.NamedTuple):
@@ -60,21 +58,6 @@ def describe(path: str) -> dict[str, t.Any]:
             digest.update(block)
             size += len(block)
     return {"size": size, "sha256": digest.hexdigest()}
-
-
-def parse(data: bytes, what: str = MANIFEST_FILE) -> dict[str, t.Any]:
-    """The ramdisk manifest in ``data``. Raises :class:`InvalidInput`."""
-    value = load_canonical(data, what)
-    if value.keys() != {"format", "arch", "version", "files"} or value["format"] != FORMAT:
-        raise InvalidInput(f"{what} is no ramdisk manifest of format {FORMAT}")
-    require_name(value["version"], f"{what}: version")
-    if value["arch"] not in ARCHS or not isinstance(value["files"], dict) or value["files"].keys() != set(FILES):
-        raise InvalidInput(f"{what}: unknown architecture or files")
-    for name, fields in value["files"].items():
-        good = isinstance(fields, dict) and fields.keys() == {"size", "sha256"} and is_digest(fields["sha256"])
-        if not good or isinstance(fields["size"], bool) or not isinstance(fields["size"], int) or fields["size"] < 1:
-            raise InvalidInput(f"{what}: {name}: size or sha256 is wrong")
-    return value
 
 
 def publish(request: Request, check_mode: bool = False) -> Outcome:

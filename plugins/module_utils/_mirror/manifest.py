@@ -6,18 +6,16 @@
 from __future__ import annotations
 
 import hashlib
-import json
-import re
 import typing as t
+
+from ansible_collections.h200.rack.plugins.module_utils._common import manifest as strict
+from ansible_collections.h200.rack.plugins.module_utils._common.errors import InvalidInput
 
 from .client import MirrorProblem
 
-MANIFEST = "manifest.json"
-SIGNATURE = "manifest.json.sig"
-WIRE = "image.raw.zst"
-MAX_MANIFEST = 256 * 1024 * 1024
-
-_DIGEST = re.compile(r"[0-9a-f]{64}\Z")
+MANIFEST, SIGNATURE, WIRE = strict.MANIFEST_FILE, strict.SIGNATURE_FILE, strict.WIRE_FILE
+MAX_MANIFEST = strict.MAX_MANIFEST
+is_digest = strict.is_digest
 
 
 class Piece(t.NamedTuple):
@@ -38,26 +36,26 @@ class Published(t.NamedTuple):
     version: str = ""
 
 
-def is_digest(text: str) -> bool:
-    return _DIGEST.match(text) is not None
-
-
 def read(kind: str, data: bytes, digest: str, where: str) -> Published:
     """The manifest in ``data``, which must be the one that ``digest`` names. Raises :class:`MirrorProblem`."""
     found = hashlib.sha256(data).hexdigest()
     if found != digest:
         raise MirrorProblem(f"{where}: its sha256 is {found}, not the digest of its folder", code="digest")
     try:
-        value = json.loads(data)
-        if kind == "ramdisk":
-            sizes = {name: int(entry["size"]) for name, entry in value["files"].items()}
-            return Published(sizes, (), arch=str(value["arch"]), version=str(value["version"]))
-        pieces = tuple(
-            Piece(chunk["wire_offset"], chunk["wire_length"], chunk["sha256"])
-            for chunk in value["chunks"]
-            if not chunk["zero"]
-        )
-        facts = {key: str(value[key]) for key in ("arch", "boot", "version")}
-        return Published({WIRE: int(value["wire_size"])}, pieces, **facts)
-    except (ValueError, KeyError, TypeError, AttributeError) as exc:
-        raise MirrorProblem(f"{where} is not a manifest of this collection: {exc!r}", code="manifest") from exc
+        return _ramdisk(data, where) if kind == "ramdisk" else _image(data, where)
+    except InvalidInput as exc:
+        raise MirrorProblem(f"{where} is not a manifest of this collection: {exc.msg}", code="manifest") from exc
+
+
+def _ramdisk(data: bytes, where: str) -> Published:
+    value = strict.parse_ramdisk(data, where)
+    sizes = {name: entry["size"] for name, entry in value["files"].items()}
+    return Published(sizes, (), arch=value["arch"], version=value["version"])
+
+
+def _image(data: bytes, where: str) -> Published:
+    image = strict.parse(data, where)
+    pieces = tuple(
+        Piece(chunk.wire_offset, chunk.wire_length, chunk.sha256) for chunk in image.chunks if not chunk.zero
+    )
+    return Published({WIRE: image.wire_size}, pieces, image.arch, image.boot, image.version)

@@ -13,6 +13,13 @@ import time
 
 import pytest
 import zstandard
+from ansible_collections.h200.rack.plugins.module_utils._common.manifest import (
+    RAMDISK_FORMAT,
+    Chunk,
+    Manifest,
+    canonical,
+    dump,
+)
 from ansible_collections.h200.rack.plugins.module_utils._mirror import table
 from ansible_collections.h200.rack.plugins.module_utils._mirror.check import Request, check, parse_image
 from ansible_collections.h200.rack.plugins.module_utils._mirror.client import MirrorProblem, Trust
@@ -76,21 +83,31 @@ class Mirror:
         return self.files.get(path)
 
     def publish(self, name="debian12", text=b"a"):
-        chunks = [text * 70000, b"\0" * 70000, b"c" * 70000]
+        chunks = [(text * 65536)[:65536], b"\0" * 65536, b"c" * 65536]
         frames = [zstandard.compress(chunk) for chunk in chunks]
-        entries, offset = [], 0
+        entries, raw, wire = [], 0, 0
         for chunk, frame in zip(chunks, frames):
-            entries.append(
-                {
-                    "wire_offset": offset,
-                    "wire_length": len(frame),
-                    "sha256": hashlib.sha256(chunk).hexdigest(),
-                    "zero": not any(chunk),
-                }
+            sha256 = hashlib.sha256(chunk).hexdigest()
+            entries.append(Chunk(raw, len(chunk), wire, len(frame), sha256, not any(chunk)))
+            raw += len(chunk)
+            wire += len(frame)
+        manifest = dump(
+            Manifest(
+                name=name,
+                version="1",
+                arch="x86_64",
+                boot="uefi",
+                sector_size=512,
+                raw_size=raw,
+                raw_sha256=hashlib.sha256(b"".join(chunks)).hexdigest(),
+                wire_size=wire,
+                wire_sha256=hashlib.sha256(b"".join(frames)).hexdigest(),
+                chunk_size=65536,
+                minimum_disk=raw,
+                contents={},
+                chunks=tuple(entries),
             )
-            offset += len(frame)
-        facts = {"arch": "x86_64", "boot": "uefi", "version": "1"}
-        manifest = json.dumps({"wire_size": offset, "chunks": entries, **facts}).encode()
+        )
         digest = hashlib.sha256(manifest).hexdigest()
         self.wire = f"images/{name}/{digest}/image.raw.zst"
         self.files[self.wire] = b"".join(frames)
@@ -99,8 +116,11 @@ class Mirror:
         return digest
 
     def publish_ramdisk(self):
-        files = {"vmlinuz": {"size": 3}, "initrd.img": {"size": 5}}
-        manifest = json.dumps({"files": files, "arch": "x86_64", "version": "1"}).encode()
+        content = {"vmlinuz": b"abc", "initrd.img": b"abcde"}
+        files = {
+            name: {"size": len(data), "sha256": hashlib.sha256(data).hexdigest()} for name, data in content.items()
+        }
+        manifest = canonical({"format": RAMDISK_FORMAT, "files": files, "arch": "x86_64", "version": "1"})
         digest = hashlib.sha256(manifest).hexdigest()
         folder = f"ramdisk/x86_64/{digest}"
         self.files.update(
