@@ -18,6 +18,7 @@ ARCHES = ("x86_64", "aarch64")
 VERIFY = ("none", "sample", "all")
 BOOT_ORDERS = ("disk_first", "network_first", "keep")
 FINISHES = ("reboot", "kexec")
+TRANSPORTS = ("http", "bittorrent")
 #: Stages with a deadline, and its seconds: servers of this class spend minutes in POST.
 DEADLINES = {"powered": 300, "ramdisk_up": 1800, "written": 3600, "os_up": 1800, "registered": 300}
 
@@ -225,6 +226,7 @@ NODE_FIELDS = (
     Field("rack_verify", choice(*VERIFY), default="sample"),
     Field("rack_boot_order", choice(*BOOT_ORDERS), default="disk_first"),
     Field("rack_finish", choice(*FINISHES), default="reboot"),
+    Field("os_image_transport", choice(*TRANSPORTS), default="http"),
     Field("rack_deadlines", deadlines, default=DEADLINES),
     Field("rack_lease", number(60), default=7200),
     Field("rack_power_group", number(1), default=8),

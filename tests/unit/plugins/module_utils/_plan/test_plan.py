@@ -163,6 +163,7 @@ BAD = [
     ("rack_verify", "most"),
     ("rack_boot_order", "usb_first"),
     ("rack_finish", "kexec_load"),
+    ("os_image_transport", "torrent"),
     ("rack_deadlines", {"os_up": "soon"}),
     ("rack_deadlines", {"coffee": 300}),
     ("rack_deadlines", {"written": 0}),
