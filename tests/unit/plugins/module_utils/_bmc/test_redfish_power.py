@@ -175,7 +175,7 @@ def test_no_fault_makes_it_send_twice_or_leave_a_session(bmc, run, fault, state)
 
 
 def test_power_on_within_the_conflict_window_is_tried_again(bmc, run):
-    server = bmc("dell_idrac10", power="On", conflict_seconds=0.3)
+    server = bmc("dell_idrac10", power="On", conflict_seconds=1.0)
     result = run("redfish_power", server, state="cycled")
     assert result["reset_types_sent"] == ["ForceOff", "On"] and result["power_state"] == "On"
     assert len(server.log.resets()) > 2 and server.log.resets(taken=True) == ["ForceOff", "On"]
