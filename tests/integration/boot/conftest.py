@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import pathlib
 import shutil
+import signal
 import sys
 
 import pytest
@@ -17,6 +18,11 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent))
 import payload
 import rack
 from lab import Lab
+
+
+def pytest_configure():
+    # A run that is told to end takes its machines and namespaces with it.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
