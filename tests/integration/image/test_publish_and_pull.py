@@ -195,7 +195,7 @@ def test_a_mirror_fills_itself_whatever_one_of_its_sources_does(tmp_path, publis
 
 def test_nothing_incomplete_gets_a_digest_as_its_name(tmp_path, published, mirror) -> None:
     with pytest.raises(RackError):
-        pull.pull(request(tmp_path, published, mirror("dies"), timeout=2))
+        pull.pull(request(tmp_path, published, mirror("dies"), timeout=5))
     assert {name for name in entries(tmp_path) if not name.startswith(".")} == set()
     outcome = pull.pull(request(tmp_path, published, mirror()))
     assert outcome.items[0].fetched_bytes < published.manifest.wire_size
