@@ -115,7 +115,7 @@ def _srun(request: Request, job_name: str) -> list[str]:
         f"--gres=gpu:{request.gpus_per_node}",
         *((f"--nodelist={','.join(request.hosts)}",) if request.hosts else ()),
         f"--time={minutes}",
-        f"--immediate={min(request.timeout, _QUEUE)}",
+        f"--immediate={max(1, min(request.timeout // 4, _QUEUE))}",
         "--kill-on-bad-exit=1",
         *request.launcher_args,
     ]

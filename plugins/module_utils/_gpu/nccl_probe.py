@@ -140,7 +140,7 @@ def _add_ending(result: Judgement, ended: limited.Ended, timeout: int) -> None:
             code = "LAUNCH_FAILED" if codes == ["NO_RESULT"] else "EXIT_CODE"
             result.reasons = [reason for reason in result.reasons if reason.code != "NO_RESULT"]
             result.reasons.insert(0, Reason(code, f"ended with {ended.rc}: {said}"))
-        elif not any(reason.verdict == "fail" for reason in result.reasons):
+        elif "BUSY" not in codes and not any(reason.verdict == "fail" for reason in result.reasons):
             result.reasons.insert(0, Reason("EXIT_CODE", f"ended with {ended.rc}"))
     result.finish()
 

@@ -35,7 +35,7 @@ CASES = {
     "hang_hard": (["nccl_hang_hard"], {**PAIR, "timeout": 6}),
     "no_program": ([], {**PAIR, "program": "/opt/none/all_reduce_perf"}),
     "no_node": ([], {**PAIR, "hosts": ["node1", "node7"]}),
-    "busy": (["busy"], {**PAIR, "timeout": 5}),
+    "busy": (["busy"], {**PAIR, "timeout": 16}),
     "alltoall": ([], {**PAIR, "collective": "alltoall", "min_bytes": "1G"}),
 }
 
