@@ -7,16 +7,12 @@ from __future__ import annotations
 
 import json
 import os
-import pathlib
 import subprocess
-import sys
 import typing as t
 
 import pytest
-
-sys.path.insert(1, str(pathlib.Path(__file__).parents[1] / "boot"))
+from container import BOOT, REPO, Lab
 from image_testing import raw_image
-from lab import BOOT, REPO, Lab
 
 pytestmark = [pytest.mark.skipif(os.geteuid() != 0, reason="needs root for a container"), pytest.mark.full]
 

@@ -7,16 +7,12 @@ from __future__ import annotations
 
 import json
 import os
-import pathlib
-import sys
 import typing as t
 
 import pytest
+from container import BOOT, Lab, Play
 
-sys.path.insert(1, str(pathlib.Path(__file__).parents[1] / "boot"))
-from lab import BOOT, Lab, Play
-
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root for a container")
+pytestmark = [pytest.mark.skipif(os.geteuid() != 0, reason="needs root for a container"), pytest.mark.full]
 HEALTH = f"http://{BOOT}/health"
 
 
