@@ -194,7 +194,9 @@ class Field:
     @property
     def key(self) -> str:
         """Its name in the plan."""
-        return "ip" if self.variable == "ansible_host" else self.variable[len("rack_") :]
+        if self.variable == "ansible_host":
+            return "ip"
+        return self.variable[len("rack_") :] if self.variable.startswith("rack_") else self.variable
 
 
 NODE_FIELDS = (
@@ -227,6 +229,7 @@ NODE_FIELDS = (
     Field("rack_boot_order", choice(*BOOT_ORDERS), default="disk_first"),
     Field("rack_finish", choice(*FINISHES), default="reboot"),
     Field("os_image_transport", choice(*TRANSPORTS), default="http"),
+    Field("rack_scratch_disk", root_disk),
     Field("rack_deadlines", deadlines, default=DEADLINES),
     Field("rack_lease", number(60), default=7200),
     Field("rack_power_group", number(1), default=8),

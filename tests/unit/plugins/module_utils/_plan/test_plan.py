@@ -164,6 +164,7 @@ BAD = [
     ("rack_boot_order", "usb_first"),
     ("rack_finish", "kexec_load"),
     ("os_image_transport", "torrent"),
+    ("rack_scratch_disk", {"colour": "red"}),
     ("rack_deadlines", {"os_up": "soon"}),
     ("rack_deadlines", {"coffee": 300}),
     ("rack_deadlines", {"written": 0}),
