@@ -6,7 +6,7 @@ PLAY := $(RUN) ansible-playbook
 PYTEST := .venv/bin/pytest -ra
 # Cheap ones first. Each starts what it needs and ends it; those of rack/ bring the whole rack up.
 QUICK := $(addprefix tests/integration/,artifact ramdisk bmc image rack)
-INTEGRATION := $(QUICK) $(addprefix tests/integration/,gpu boot slurm vrack)
+INTEGRATION := $(QUICK) $(addprefix tests/integration/,gpu boot mirror slurm vrack)
 # The Python of .venv; SANITY_ARGS= takes every one that is here.
 SANITY_ARGS ?= --python $$(.venv/bin/python -c 'import sys; print("%d.%d" % sys.version_info[:2])')
 
