@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import typing as t
@@ -52,6 +53,16 @@ def results(machine: Guest, tasks: list[dict[str, t.Any]]) -> list[dict[str, t.A
     done = machine.play(play)
     assert done.returncode == 0, done.stdout + done.stderr
     return [json.loads((out / str(number)).read_text()) for number in range(len(tasks))]
+
+
+def test_how_large_the_ramdisk_is_and_how_long_it_took_is_told(machine, record_property, capsys) -> None:
+    """Emulated here, so many times what a server takes; the journal of a real one has the same line."""
+    lines = re.findall(rf"h200-rack: {machine.NODE}: .* ([0-9.]+) s after the kernel's start", machine.run("dmesg"))
+    size = sum((guest.RAMDISK / name).stat().st_size for name in ("vmlinuz", "initrd.img"))
+    assert len(lines) == 1
+    record_property("network_seconds", float(lines[0]))
+    with capsys.disabled():
+        print(f"\nramdisk: {size / MIB:.1f} MiB, its network is up {lines[0]} s after the kernel's start")
 
 
 def test_each_disk_is_erased_in_the_best_way_that_it_really_has(machine) -> None:
