@@ -20,8 +20,8 @@ import pytest
 HERE = pathlib.Path(__file__).parent
 sys.path.insert(0, str(HERE))
 
-from guest import Guest  # noqa: E402
-from lab import ROOT  # noqa: E402
+from slurm_guest import Guest  # noqa: E402
+from slurm_lab import ROOT  # noqa: E402
 
 pytestmark = [
     pytest.mark.full,

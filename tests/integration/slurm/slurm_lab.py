@@ -3,9 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A small cluster of booted containers for the Slurm tests: real systemd, sshd, munge, slurmctld and slurmd.
 
-    lab.py up [--suite bookworm] [--nodes 3] DIR    make the containers, write DIR/inventory.yml and DIR/run
-    lab.py down DIR                                 end them and remove what was made
-    lab.py connect NET HOST PORT                    ssh's way into the lab (ProxyCommand with ProxyUseFdpass)
+    slurm_lab.py up [--suite bookworm] [--nodes 3] DIR    make the containers, write DIR/inventory.yml and DIR/run
+    slurm_lab.py down DIR                                 end them and remove what was made
+    slurm_lab.py connect NET HOST PORT                    ssh's way into the lab (ProxyCommand with ProxyUseFdpass)
 
 Every container has its own network namespace on a bridge inside one more namespace; nothing of the host's
 network is touched. SSH gets in by the inventory's ProxyCommand; `DIR/run CMD…` runs CMD inside that namespace.

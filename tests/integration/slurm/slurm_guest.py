@@ -16,7 +16,7 @@ import socket
 import subprocess
 import time
 
-from lab import DAEMONS, ROOT, base_root, sh
+from slurm_lab import DAEMONS, ROOT, base_root, sh
 
 ADDRESS, NAME = "10.0.2.15", "gpu001"
 DEVICES = ROOT / "tests/virtual_rack/simgpu/tree/usr/lib/tmpfiles.d/simgpu.conf"
