@@ -56,7 +56,7 @@ def sent_some(*mirrors: Mirror) -> t.Callable[[], bool]:
 
 
 def test_a_mirror_is_added_while_a_node_is_imaged(mirror, disk, published) -> None:
-    slow = {"mirror_limit_rate": "2m"}
+    slow = {"mirror_limit_rate": "1m"}
     first, second, third, new = mirror(**slow), mirror(**slow), mirror(), mirror(empty=True)
     node, later = disk(), disk()
     writing = node.write(urls(first, second))
