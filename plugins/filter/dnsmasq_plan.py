@@ -11,7 +11,7 @@ version_added: 0.1.0
 description:
   - Checks hosts and subnets together. A wrong or doubled MAC address, a doubled address, and an address outside all
     subnets are refused, all at once, with the names of the hosts.
-positional: subnets, lease, binaries, facts
+positional: subnets, lease, binaries, links
 options:
   _input:
     description: The hosts, each with C(name), C(mac), C(address) and optionally C(ipxe_binary).
@@ -31,10 +31,11 @@ options:
     description: The iPXE binary of each architecture, to be checked along with the rest.
     type: dict
     default: {}
-  facts:
-    description: The network facts of the server.
-    type: dict
-    default: {}
+  links:
+    description: The server's interfaces and addresses, as C(ip -json address) prints them.
+    type: list
+    elements: dict
+    default: []
 author:
   - The h200.rack maintainers (@h200)
 """
@@ -66,7 +67,7 @@ def dnsmasq_plan(
     subnets: list[dict[str, t.Any]],
     lease: str = "12h",
     binaries: dict[str, str] | None = None,
-    facts: dict[str, t.Any] | None = None,
+    links: list[dict[str, t.Any]] | None = None,
 ) -> dict[str, t.Any]:
     """The filter itself."""
     try:
@@ -80,7 +81,7 @@ def dnsmasq_plan(
         "hosts_file": hosts_file,
         "subnets": plan.subnets,
         "binaries": own,
-        "interfaces": dhcp.interfaces(facts or {}, plan),
+        "interfaces": dhcp.interfaces(links or [], plan),
     }
 
 

@@ -84,17 +84,14 @@ def plan(hosts: t.Sequence[t.Mapping[str, t.Any]], subnets: t.Sequence[t.Mapping
     return Plan(parsed, [_served(net, subnet) for net, subnet in networks if _is_served(net, subnet, parsed)])
 
 
-def interfaces(facts: t.Mapping[str, t.Any], plan: Plan) -> list[str]:
-    """The interfaces of a host, by its facts, that have an address in a subnet of the plan."""
+def interfaces(links: t.Sequence[t.Mapping[str, t.Any]], plan: Plan) -> list[str]:
+    """The interfaces of a host with an address in a subnet of the plan, from what ``ip -json address`` says."""
     networks = [ipaddress.IPv4Network(subnet["cidr"]) for subnet in plan.subnets]
     found = set()
-    for value in facts.values():
-        if not isinstance(value, t.Mapping) or "device" not in value:
-            continue
-        own = [value.get("ipv4"), *(value.get("ipv4_secondaries") or ())]
-        addresses = [entry["address"] for entry in own if isinstance(entry, t.Mapping) and entry.get("address")]
-        if any(ipaddress.IPv4Address(address) in network for address in addresses for network in networks):
-            found.add(str(value["device"]))
+    for link in links:
+        own = [entry["local"] for entry in link.get("addr_info", ()) if entry.get("family") == "inet"]
+        if any(ipaddress.IPv4Address(address) in network for address in own for network in networks):
+            found.add(str(link["ifname"]))
     return sorted(found)
 
 

@@ -142,7 +142,8 @@ class Server(Dnsmasq):
         self.subnets = subnets
         self.hosts_file = network.dir / f"hosts-{next(_numbers)}"
         self.write(hosts)
-        plan = dnsmasq_plan(hosts, subnets, facts={"prov0": {"device": "prov0", "ipv4": {"address": address}}})
+        links = json.loads(sh("ip", "-n", host, "-json", "-family", "inet", "address", "show"))
+        plan = dnsmasq_plan(hosts, subnets, links=links)
         beside = {"dhcp_site_names": False, "dhcp_site_binds": False}
         config = text("dhcp", "h200-rack.conf.j2", **{**beside, **options}) + text(
             "dhcp",

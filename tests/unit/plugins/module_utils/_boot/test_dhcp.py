@@ -101,14 +101,16 @@ def test_a_binary_that_its_firmware_cannot_start_is_refused(binaries, said):
 
 
 def test_an_interface_is_the_rack_s_by_its_address():
-    facts = {
-        "interfaces": ["eth0", "br-prov", "lo"],
-        "lo": {"device": "lo", "ipv4": {"address": "127.0.0.1"}},
-        "eth0": {"device": "eth0", "ipv4": {"address": "192.168.1.2"}, "ipv4_secondaries": [{"address": "10.0.1.3"}]},
-        "br_prov": {"device": "br-prov", "ipv4": {"address": "10.0.1.2"}},
-        "eth9": {"device": "eth9"},
-        "default_ipv4": {"interface": "eth0", "address": "10.0.1.3"},
-    }
+    def link(name, *addresses):
+        return {"ifname": name, "addr_info": [{"family": "inet", "local": address} for address in addresses]}
+
+    links = [
+        link("lo", "127.0.0.1"),
+        link("eth0", "192.168.1.2", "10.0.1.3"),
+        link("br-prov", "10.0.1.2"),
+        link("eth9"),
+    ]
+    links.append({"ifname": "eth8", "addr_info": [{"family": "inet6", "local": "fe80::1"}, {}]})
     plan = dhcp.plan([host(11)], [PROVISIONING, BMC])
-    assert dhcp.interfaces(facts, plan) == ["br-prov", "eth0"]
-    assert dhcp.interfaces({}, plan) == []
+    assert dhcp.interfaces(links, plan) == ["br-prov", "eth0"]
+    assert dhcp.interfaces([], plan) == []
