@@ -10,6 +10,7 @@ interrupted run and is continued by the next one; it gets its digest as a name o
 from __future__ import annotations
 
 import errno
+import itertools
 import os
 import shutil
 import typing as t
@@ -19,14 +20,13 @@ from ansible_collections.h200.rack.plugins.module_utils._common.deadline import 
 from ansible_collections.h200.rack.plugins.module_utils._common.errors import InvalidInput, RackError
 
 from . import ramdisk, store, torrent
-from .fetch import CorruptChunk, fetch_raw, fetch_wire, unpack
+from .fetch import CorruptChunk
 from .manifest import (
     ARCHS,
     MANIFEST_FILE,
     MAX_MANIFEST,
     SIGNATURE_FILE,
     WIRE_FILE,
-    Chunk,
     Manifest,
     digest_of,
     is_digest,
@@ -34,14 +34,12 @@ from .manifest import (
     parse_ramdisk,
     require_digest,
     require_name,
-    wire_bound,
 )
 from .mirrors import NoMirrors, Pool
+from .pull_files import fetch_file, fetch_frames
 from .signature import public_key_pem, verify
-from .write import in_threads, thread_count
 
 _MAX_OVERLAY = 64 << 20
-_PIECE = 8 << 20
 _RESERVE = 64 << 20
 
 
@@ -169,6 +167,13 @@ class _Puller:
             raise NoMirrors("sources: none is given, and not everything is there")
         return Pool(self._request.sources, self._deadline, self._request.stall_timeout, self._request.ca_path)
 
+    def _each_alone(self) -> t.Iterator[Pool]:
+        """Each source by itself, for a share of the time that is left."""
+        sources = self._request.sources
+        for source in sources if len(sources) > 1 else ():
+            share = Deadline(self._deadline.remaining / (len(sources) + 1))
+            yield Pool((source,), share, self._request.stall_timeout, self._request.ca_path)
+
     def item(self, wanted: Wanted) -> Item:
         digest = wanted.digest or ""
         try:
@@ -258,6 +263,19 @@ class _Puller:
                 return False
             if self._request.recheck and ramdisk.describe(path)["sha256"] != sha256:
                 return False
+        return not self._request.recheck or self._is_signed(folder)
+
+    def _is_signed(self, folder: str) -> bool:
+        if self._request.public_key is None:
+            return True
+        content = []
+        for name in (MANIFEST_FILE, SIGNATURE_FILE):
+            with open(os.path.join(folder, name), "rb") as handle:
+                content.append(handle.read())
+        try:
+            verify(content[0], content[1], self._request.public_key, folder)
+        except RackError:
+            return False
         return True
 
     def _keep_what_is_good(self, wanted: Wanted, final: str, staged: str) -> None:
@@ -280,9 +298,10 @@ class _Puller:
         for name, (size, sha256) in files.items():
             path = os.path.join(staged, name)
             if wanted.kind == "image":
-                count += self._chunks(pool, f"{base}/{name}", path, parse(data))
+                count += fetch_frames(pool, f"{base}/{name}", path, parse(data))
             else:
-                count += self._whole(f"{base}/{name}", path, size, sha256)
+                pools = itertools.chain([self.pool()], self._each_alone())
+                count += fetch_file(pools, f"{base}/{name}", path, size, sha256)
             if ramdisk.describe(path)["sha256"] != sha256:
                 os.unlink(path)
                 raise CorruptChunk(f"{base}/{name}: what the sources gave has another sha256 than the manifest says")
@@ -328,64 +347,6 @@ class _Puller:
                 code="no_space",
             )
 
-    def _chunks(self, pool: Pool, url: str, path: str, manifest: Manifest) -> int:
-        """The frames of an image, several at a time, each unpacked and checked before it is stored."""
-        counts: list[int] = []
-        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        try:
-            os.ftruncate(fd, manifest.wire_size)
-
-            def make() -> t.Callable[[Chunk], None]:
-                wire = memoryview(bytearray(wire_bound(manifest.chunk_size)))
-                raw = memoryview(bytearray(manifest.chunk_size))
-
-                def work(chunk: Chunk) -> None:
-                    frame, view = wire[: chunk.wire_length], raw[: chunk.raw_length]
-                    if _is_stored(fd, chunk, frame, view):
-                        return
-                    counts.append(fetch_raw(pool, url, chunk, manifest.wire_size, wire, view))
-                    _write_all(fd, frame, chunk.wire_offset)
-
-                return work
-
-            threads = thread_count(manifest.chunk_size)
-            in_threads(manifest.chunks, make, threads, lambda: None, pool.stop)
-            os.fsync(fd)
-        finally:
-            os.close(fd)
-        return sum(counts)
-
-    def _whole(self, url: str, path: str, size: int, sha256: str) -> int:
-        """A file without chunks of its own, in pieces, from whichever source gives them.
-
-        Its one sha256 does not tell which source gave a wrong piece: then each source is asked for all of it.
-        """
-        count = size
-        self._pieces(self.pool(), url, path, size)
-        for source in self._request.sources if len(self._request.sources) > 1 else ():
-            if ramdisk.describe(path)["sha256"] == sha256:
-                break
-            patience = self._deadline.remaining / (len(self._request.sources) + 1)
-            alone = Pool((source,), Deadline(patience), self._request.stall_timeout, self._request.ca_path)
-            try:
-                self._pieces(alone, url, path, size)
-            except NoMirrors:
-                continue
-            count += size
-        return count
-
-    def _pieces(self, pool: Pool, url: str, path: str, size: int) -> None:
-        buffer = memoryview(bytearray(min(_PIECE, size)))
-        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
-        try:
-            for offset in range(0, size, _PIECE):
-                view = buffer[: min(_PIECE, size - offset)]
-                fetch_wire(pool, url, Chunk(0, 0, offset, len(view), "", False), size, view)
-                _write_all(fd, view, offset)
-            os.fsync(fd)
-        finally:
-            os.close(fd)
-
 
 def _files(wanted: Wanted, data: bytes) -> dict[str, tuple[int, str]]:
     """Size and sha256 of each file that the manifest names."""
@@ -406,22 +367,6 @@ def _must_be(digest: str) -> t.Callable[[bytes], None]:
             raise RackError(f"its sha256 is {digest_of(data)[:12]}…, not the digest asked for")
 
     return check
-
-
-def _is_stored(fd: int, chunk: Chunk, frame: memoryview, raw: memoryview) -> bool:
-    if os.preadv(fd, [frame], chunk.wire_offset) != len(frame) or frame[:4] != b"\x28\xb5\x2f\xfd":
-        return False
-    try:
-        unpack(chunk, frame, raw)
-    except CorruptChunk:
-        return False
-    return True
-
-
-def _write_all(fd: int, view: memoryview, offset: int) -> None:
-    done = 0
-    while done < len(view):
-        done += os.pwrite(fd, view[done:], offset + done)
 
 
 def _store(path: str, data: bytes) -> None:

@@ -190,6 +190,14 @@ def test_a_page_of_html_for_a_signature_is_not_taken_while_another_mirror_has_it
     assert in_step(new, [bad, good], published)["ready"]
 
 
+def test_a_damaged_signature_is_found_by_a_recheck_and_fetched_again(mirror, published) -> None:
+    first, second = mirror(), mirror()
+    path = second.store / "images" / "test" / published.digest / "manifest.json.sig"
+    path.write_bytes(bytes(64))
+    assert in_step(second, [first], published, recheck=True)["pulled"][0]["state"] == "repaired"
+    assert path.read_bytes() == (first.store / path.relative_to(second.store)).read_bytes()
+
+
 def test_ramdisks_with_a_flipped_byte_on_one_source_come_from_the_other(mirror, published, tmp_path) -> None:
     from ansible_collections.h200.rack.plugins.module_utils._image import ramdisk
 
