@@ -10,7 +10,7 @@ import struct
 import pytest
 from ansible_collections.h200.rack.plugins.module_utils._boot import dhcp_packets, dhcp_probe
 from ansible_collections.h200.rack.plugins.module_utils._common.errors import InvalidInput
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 MAC = "52:54:00:01:02:03"
@@ -111,6 +111,7 @@ def test_a_mirror_s_own_traffic_stays_in_the_kernel():
     assert not any(passes(bytes(frame)) for frame in (tcp, ntp, fragment, ipv6))
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=400), st.integers(0, 330))
 def test_no_answer_of_a_stranger_breaks_the_probe(noise, cut):
     dhcp_packets.answer(reply()[:cut] + noise)

@@ -9,7 +9,7 @@ import re
 import pytest
 from ansible_collections.h200.rack.plugins.module_utils._boot import kernel_args
 from ansible_collections.h200.rack.plugins.module_utils._common.errors import InvalidInput
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 SETTINGS = {"rack-space:string": " "}
@@ -25,6 +25,7 @@ def ipxe(line: str) -> list[str]:
     return words
 
 
+@settings(deadline=None)
 @given(st.text(alphabet=st.sampled_from("ab=\"';#|&$ {}\\-")))
 def test_what_reaches_the_kernel_is_what_was_written(args):
     try:
