@@ -102,6 +102,9 @@ class Lab:
         self._in(net, "ip", "addr", "add", f"{address}/24", "dev", "host0")
         self._in(net, "ip", "link", "set", "host0", "up")
         top = self.work / name
+        if top.exists():
+            # Left by a run that was ended while its containers still wrote.
+            shutil.rmtree(top)
         for part in ("upper", "work", "root"):
             (top / part).mkdir(parents=True)
         root = top / "root"
