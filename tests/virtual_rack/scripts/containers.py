@@ -21,7 +21,7 @@ import uuid
 
 import daemon
 
-PATIENCE = 90  # seconds for sshd to answer; it takes about five when the machine is idle
+PATIENCE = 300  # seconds for sshd to answer; it takes about five when the machine is idle
 
 
 def write(path: pathlib.Path, text: str, mode: int = 0o644) -> None:
