@@ -33,10 +33,11 @@ class Rack:
     def __init__(self, home: pathlib.Path) -> None:
         self.state = home / "rack"
         self.env = {**os.environ, "VRACK_STATE": str(self.state), "ANSIBLE_CONFIG": str(TOP / "ansible.cfg"),
-                    "ANSIBLE_NOCOLOR": "1"}  # fmt: skip
+                    # Four emulated machines on two cores: a login may take long.
+                    "ANSIBLE_NOCOLOR": "1", "ANSIBLE_TIMEOUT": "90"}  # fmt: skip
 
     def own(self, play: str) -> None:
-        variables = {"vrack_nodes": len(TIERS), "vrack_node_memory_mib": 3072, "vrack_faults": FAULTS}
+        variables = {"vrack_nodes": len(TIERS), "vrack_faults": FAULTS}
         argv = [TOP / ".venv/bin/ansible-playbook", "-i", RACK / "hosts.yml", "-e", json.dumps(variables),
                 RACK / f"{play}.yml"]  # fmt: skip
         done = subprocess.run(argv, env=self.env, capture_output=True, text=True, timeout=PATIENCE, check=False)
@@ -53,14 +54,20 @@ class Rack:
         text = self.run("ansible", "boot01", "-b", "-o", "-m", "h200.rack.node_state_info").stdout
         return json.JSONDecoder().raw_decode(text[text.index("{") :])[0]["nodes"]
 
+    def as_node(self, *argv: str) -> str:
+        """What a module says on gpu001."""
+        believed = {"ansible_ssh_common_args": "-o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null"}
+        return self.run("ansible", "gpu001", "-b", "-u", "rack", "-e", json.dumps(believed), "-o", *argv).stdout
+
+    def fault(self, *faults: str) -> None:
+        self.as_node("-m", "ansible.builtin.raw", "-a", f"simgpu-fault {' '.join(faults)}")
+
     def probe(self, fault: str, **options) -> dict:
         """nccl_probe on gpu001 by srun, with a fault that is set for it and gone afterwards."""
-        believed = "-o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null"
         given = {"launcher": "srun", "hosts": ["gpu001"], "profile": {"name": "h200_sxm"}, **options}
-        as_node = ["ansible", "gpu001", "-b", "-u", "rack", "-e", json.dumps({"ansible_ssh_common_args": believed})]
-        self.run(*as_node, "-m", "ansible.builtin.raw", "-a", f"simgpu-fault {fault}")
-        text = self.run(*as_node, "-o", "-m", "h200.rack.nccl_probe", "-a", json.dumps(given)).stdout
-        left = self.run(*as_node, "-m", "ansible.builtin.raw", "-a", "pgrep -fa _perf || true; simgpu-fault").stdout
+        self.fault(fault)
+        text = self.as_node("-m", "h200.rack.nccl_probe", "-a", json.dumps(given))
+        left = self.as_node("-m", "ansible.builtin.raw", "-a", "pgrep -fa _perf || true; simgpu-fault")
         assert "{" in text, text
         result = json.JSONDecoder().raw_decode(text[text.index("{") :])[0]
         return {**result, "left": [line for line in left.splitlines() if "_perf" in line and "pgrep" not in line]}
@@ -130,7 +137,7 @@ def test_a_node_in_service_is_drained_measured_and_released(rack):
 
 
 def test_a_node_in_service_that_is_not_good_any_more_is_drained_with_its_code(rack):
-    rack.on("slurm01", "srun -w gpu001 sudo simgpu-fault ecc=2 || srun -w gpu001 simgpu-fault ecc=2")
+    rack.fault("ecc=2")
     done = accept(rack, "quick")
     assert done.returncode != 0 and "gpu001: ECC_ERRORS" in done.stdout, done.stdout[-6000:]
     assert ":ECC_ERRORS" in rack.on("slurm01", "sinfo -h -R -n gpu001 -o %E")
