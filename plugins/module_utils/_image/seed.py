@@ -68,7 +68,9 @@ def documents(options: t.Mapping[str, t.Any], digest: str, private_key: str, pub
         user_data["users"] = [_user(user) for user in options["users"]]
     user_data = _merged(user_data, options.get("user_data") or {})
     instance = str(options.get("instance_id") or f"{hostname}-{partition_guid(options, digest)}")
-    meta_data = {"instance-id": instance, "local-hostname": hostname}
+    # All of it is on the disk, so cloud-init applies it before the network instead of waiting for that.
+    # https://cloudinit.readthedocs.io/en/latest/reference/datasources/nocloud.html
+    meta_data = {"dsmode": "local", "instance-id": instance, "local-hostname": hostname}
     files = {
         "user-data": "#cloud-config\n" + json.dumps(user_data, indent=1, sort_keys=True) + "\n",
         "meta-data": json.dumps(meta_data, indent=1, sort_keys=True) + "\n",

@@ -60,3 +60,8 @@ def test_another_image_or_seed_is_another_instance() -> None:
 def test_a_bad_seed_is_refused(options) -> None:
     with pytest.raises(InvalidInput):
         seed.check(options)
+
+
+def test_nothing_in_a_seed_waits_for_the_network() -> None:
+    files = seed.documents(OPTIONS, "d" * 64, "", "")
+    assert json.loads(files["meta-data"])["dsmode"] == "local"
