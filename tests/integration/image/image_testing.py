@@ -99,7 +99,7 @@ class Write:
         )
 
     def result(self) -> dict[str, t.Any]:
-        output, errors = self.process.communicate(timeout=120)
+        output, errors = self.process.communicate(timeout=300)
         assert self.process.returncode == 0, errors
         return json.loads(output)
 
@@ -123,7 +123,7 @@ class Disk:
             "require_ramdisk": False,
             "verify": "all",
             "stall_timeout": 1,
-            "timeout": 60,
+            "timeout": 240,
             "progress_path": f"{self.path}.progress",
         }
         return {**options, **changes}
