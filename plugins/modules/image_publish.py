@@ -13,8 +13,8 @@ description:
   - Compresses a disk image into independent zstd frames of one chunk each, computes every digest in the same pass on
     all cores, signs the manifest, and puts the result under C(images/NAME/DIGEST/) below O(dest).
   - Beside the image's file stands C(image.torrent), by which nodes give it to each other, and its info hash in
-    C(image.infohash), by which a tracker knows it. Both follow from the image, and what comes by them is checked against
-    the manifest.
+    C(image.infohash), by which a tracker knows it. Both follow from the image, and what comes by them is checked
+    against the manifest.
   - The folder gets its name only when it is complete, and V(current) is switched afterwards; a reader never sees half
     an image.
   - The manifest records what is in the image as found in it (distribution, kernel, NVIDIA driver, fabric manager,
