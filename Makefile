@@ -52,6 +52,7 @@ test: check sanity setup rack-build ## check, sanity, and the integration tests 
 .PHONY: test-full
 test-full: check setup rack-build ## every test: all boot paths, both Slurm versions, long fault runs, molecule; every Python that is here
 	@tools/sanity
+	@tools/bmc-versions
 	@$(PYTEST) $(INTEGRATION)
 
 .PHONY: bench
