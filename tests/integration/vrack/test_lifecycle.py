@@ -99,6 +99,12 @@ def test_servers_answer_ansible_and_bmcs_answer_their_protocol(rack: Rack) -> No
     assert rack.status()["inside"]["nodes"] == {"gpu001": "off"}
 
 
+def test_connections_of_another_rack_with_the_same_addresses_are_not_taken(rack: Rack) -> None:
+    rack.run("ansible", "boot01", "-m", "ansible.builtin.raw", "-a", "true")
+    assert rack.run("sh", "-c", "ls /run/ansible-cp | wc -l").strip() != "0"
+    assert not pathlib.Path("/run/ansible-cp").exists()
+
+
 def test_ended_container_and_ended_bmc_come_back(rack: Rack) -> None:
     rack.play("up")
     rack.run("sh", "-c", "kill -KILL $(cat /run/vrack/gpu001-bmc.pid)")
