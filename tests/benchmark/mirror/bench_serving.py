@@ -160,18 +160,18 @@ def main() -> int:
 def judge(rows: t.Sequence[dict[str, t.Any]]) -> int:
     missed = 0
     for scheme, bars in (("http", {"MB/s": 0.95, "CPU s/GB": 1.05}), ("https", {"MB/s": 0.95, "CPU s/GB": 0.95})):
-        for figure, bar in bars.items():
+        for figure, limit in bars.items():
             by_round = {(row["round"], row["who"]): row[figure] for row in rows if row["scheme"] == scheme}
             numbers = sorted({number for number, _who in by_round})
             ratio = statistics.median(by_round[number, "ours"] / by_round[number, "debian"] for number in numbers)
             medians = {
                 who: statistics.median(by_round[number, who] for number in numbers) for who in ("ours", "debian")
             }
-            good = ratio >= bar if figure == "MB/s" else ratio <= bar
+            good = ratio >= limit if figure == "MB/s" else ratio <= limit
             missed += not good
             print(
                 f"{scheme:5} {figure:8} ours {medians['ours']:.2f}, Debian's {medians['debian']:.2f}, "
-                f"ratio {ratio:.3f}, bar {bar}: {'ok' if good else 'MISSED'}"
+                f"ratio {ratio:.3f}, bar {limit}: {'ok' if good else 'MISSED'}"
             )
     return 1 if missed else 0
 
