@@ -36,7 +36,7 @@ lint: python ## every linter
 
 .PHONY: unit
 unit: python ## unit tests
-	@$(PYTEST) tests/unit
+	@$(PYTEST) -n 4 tests/unit
 
 .PHONY: check
 check: lint unit ## lint and unit tests (needs no root)
