@@ -13,21 +13,7 @@ description:
     M(h200.rack.mirror_check) found in rotation, and with the image and the ramdisk that the node needs. A node for
     which none is left keeps all. Where a rack has a cache, the mirrors behind it are in the lists C(fallback_...).
 positional: checks
-options:
-  _input:
-    description: What the filter P(h200.rack.plan#filter) returned.
-    type: dict
-    required: true
-  checks:
-    description: One result of M(h200.rack.mirror_check) for each of the plan's C(images), in their order.
-    type: list
-    elements: dict
-    required: true
-  lost:
-    description: Problems of mirrors that cannot be managed, whose C(node) is the mirror's name. Nodes do without these.
-    type: list
-    elements: dict
-    default: []
+extends_documentation_fragment: [h200.rack.mirror_findings]
 author:
   - The h200.rack maintainers (@h200)
 """

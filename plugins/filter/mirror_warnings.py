@@ -12,21 +12,7 @@ description:
   - Turns what M(h200.rack.mirror_check) found into problems of the kind that the filter P(h200.rack.plan#filter)
     returns, as far as no node is stopped by them, because others of its mirrors serve what it needs.
 positional: checks
-options:
-  _input:
-    description: What the filter P(h200.rack.plan#filter) returned.
-    type: dict
-    required: true
-  checks:
-    description: One result of M(h200.rack.mirror_check) for each of the plan's C(images), in their order.
-    type: list
-    elements: dict
-    required: true
-  lost:
-    description: Problems of mirrors that cannot be managed, whose C(node) is the mirror's name. Nodes do without these.
-    type: list
-    elements: dict
-    default: []
+extends_documentation_fragment: [h200.rack.mirror_findings]
 author:
   - The h200.rack maintainers (@h200)
 """

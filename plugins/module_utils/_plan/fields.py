@@ -160,12 +160,13 @@ def deadlines(value: t.Any) -> dict[str, int]:
     unknown = sorted(set(map(str, value)) - set(DEADLINES))
     if unknown:
         raise ValueError(f"no such stage: {', '.join(unknown)} (known: {', '.join(DEADLINES)})")
+    given = {}
     for stage, seconds in value.items():
         try:
-            number(1)(seconds)
+            given[str(stage)] = number(1)(seconds)
         except ValueError as exc:
             raise ValueError(f"{stage}: {exc}") from exc
-    return {**DEADLINES, **{str(stage): int(seconds) for stage, seconds in value.items()}}
+    return {**DEADLINES, **given}
 
 
 def builds(value: t.Any) -> dict[str, t.Any]:
